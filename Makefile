@@ -1,0 +1,69 @@
+# make run | test | check | fmt | lock | dist | clean        (PYTHON=python3.12 make test, PORT=9901 make run)
+PYTHON ?= python3
+PORT   ?= 9900
+VENV   := .venv
+BIN    := $(VENV)/bin
+LOCK   := requirements.lock
+RUNLOCK := requirements-run.lock
+# Stamps by content, not mtime: a fresh checkout or a branch switch reinstalls only what really differs.
+ID      = $(shell { $(PYTHON) -V; pwd; cat $(1) pyproject.toml; } 2>&1 | cksum | tr ' ' '-')
+RUN    := $(VENV)/.run-$(call ID,$(RUNLOCK))
+DEV    := $(VENV)/.dev-$(call ID,$(LOCK))
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
+
+.PHONY: run test check fmt lint types unit venv apt lock dist clean
+
+run: $(RUN)  ## serve on http://127.0.0.1:$(PORT) with SQLite in ./casenotes.db
+	@exec $(BIN)/casenotes serve --port $(PORT)
+
+test: apt check unit  ## every check and every test
+
+check: lint types  ## format, lint, import contracts, types
+
+unit: $(DEV)
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
+
+lint: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: $(DEV)
+	$(BIN)/mypy
+
+fmt: $(DEV)  ## format and mend what can be mended by machine
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+apt:
+	@sh scripts/apt.sh
+
+venv: $(DEV)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python >= 3.11 is needed: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+
+$(RUN): $(VENV)/bin/python
+	$(PIP) install --require-hashes --only-binary :all: -r $(RUNLOCK)
+	$(PIP) install --no-index --no-deps --no-build-isolation -e .
+	@rm -f $(VENV)/.run-* && touch $@
+
+$(DEV): $(VENV)/bin/python
+	$(PIP) install --require-hashes --only-binary :all: -r $(LOCK)
+	$(PIP) install --no-index --no-deps --no-build-isolation -e .
+	@rm -f $(VENV)/.dev-* $(VENV)/.run-* && touch $@ $(RUN)
+
+lock:  ## renew the lock files: UPGRADE=--upgrade, or UPGRADE='--upgrade-package NAME'
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip --disable-pip-version-check -qq install uv
+	$(VENV)/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --group build --generate-hashes --no-header $(UPGRADE) -o $(RUNLOCK)
+	$(VENV)/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --all-extras --group dev --generate-hashes --no-header $(UPGRADE) -o $(LOCK)
+
+dist: $(DEV)  ## build the wheel into dist/
+	rm -rf build dist *.egg-info
+	$(PIP) wheel --no-index --no-deps --no-build-isolation -w dist .
+	rm -rf build
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

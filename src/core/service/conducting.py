@@ -1,0 +1,222 @@
+"""Conducting one run: an enquiry put to the diagnostician, its events recorded and streamed, its end made certain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TypeAlias, TypeVar
+
+from attrs import evolve, frozen
+
+from casenotes.core import rules
+from casenotes.core.errors import ContextUnavailable, InvalidTransition, LedgerUnavailable, RunNotFound
+from casenotes.core.model import AgentFlow, DiagnosisRun, MessagePair
+from casenotes.core.orchestration import TerminationReason
+from casenotes.core.service.answer import AnswerInProgress
+from casenotes.core.service.recording import Recording
+from casenotes.core.service.stream import Content, Execution, Note, Order
+from casenotes.core.text import clean, clean_object
+from casenotes.ports.agent import (
+    AgentEvent,
+    Answered,
+    Chunk,
+    Diagnostician,
+    Enquiry,
+    GraphMoved,
+    Progress,
+    StepTaken,
+    ToolCalled,
+)
+from casenotes.ports.ambient import RunObserver
+from casenotes.ports.context import ContextStore
+
+T = TypeVar("T")
+
+FAULT = "an internal fault ended the run"
+_END_ATTEMPTS = 5
+_FIRST_PAUSE = 0.1
+
+Ending: TypeAlias = tuple[str, TerminationReason]
+"""Why a run is made to end: words that may be shown, and the graph's reason."""
+
+
+@frozen
+class Limits:
+    """``run_timeout``: of one execution. ``max_running``: executions at once in this process.
+
+    ``context_timeout``: how long an answer may wait for the conversation store, each way.
+    """
+
+    run_timeout: timedelta = timedelta(seconds=300)
+    max_running: int = 64
+    context_timeout: timedelta = timedelta(seconds=2)
+
+
+@frozen
+class Conductor:
+    """Carries an order out. Holds no transaction, connection or lock while the agent works."""
+
+    diagnostician: Diagnostician
+    context: ContextStore
+    observer: RunObserver
+    limits: Limits
+
+    async def conduct(
+        self, execution: Execution, recording: Recording, order: Order, why_ended: Callable[[], Ending]
+    ) -> DiagnosisRun:
+        """Run the diagnostician to its end and give the ended run, as stored.
+
+        A cancellation ends the run FAILED for ``why_ended()``. Raises ``InvalidTransition`` when another process
+        ended the run, ``RunNotFound`` when its session was erased, ``LedgerUnavailable`` when the end could not
+        be stored (the lease will then end the run).
+        """
+        answer = AnswerInProgress()
+        deadline = asyncio.timeout(self.limits.run_timeout.total_seconds())
+        try:
+            async with deadline:
+                said = await self._diagnose(execution, recording, order, answer)
+        except (RunNotFound, InvalidTransition):
+            raise
+        except asyncio.CancelledError:
+            ending = why_ended()
+        except Exception as fault:
+            ending = self._judge(fault, deadline.expired(), recording)
+        else:
+            ended = await _surely(
+                lambda: recording.succeed(
+                    answer.text,
+                    degraded=said.degraded,
+                    unsupported=answer.unsupported,
+                    said=said.self_evaluation,
+                )
+            )
+            return await self.remember(recording, ended)
+        return await _surely(lambda: recording.fail(*ending))
+
+    def _judge(self, fault: Exception, expired: bool, recording: Recording) -> Ending:
+        if expired:
+            limit = self.limits.run_timeout.total_seconds()
+            return f"the run took longer than {limit:g} s", TerminationReason.TIMEOUT
+        run = recording.run
+        self.observer.faulted(run.session_id, run.run_id, "executing the run", fault)
+        return FAULT, TerminationReason.ERROR
+
+    async def _diagnose(
+        self, execution: Execution, recording: Recording, order: Order, answer: AnswerInProgress
+    ) -> Answered:
+        enquiry = Enquiry(
+            session_id=order.session_id,
+            run_id=recording.run.run_id,
+            question=recording.run.query,
+            flow=order.flow,
+            conversation=await self._recall(recording, order),
+            alerts=None if order.alerts is None else tuple(clean_object(alert) for alert in order.alerts),
+        )
+
+        def tell(text: str) -> None:
+            if text:
+                execution.tell(Content(text))
+
+        async with _closing(self.diagnostician.diagnose(enquiry)) as events:
+            async for event in events:
+                match event:
+                    case Answered():
+                        if event.answer is not None:
+                            tell(answer.take(event.answer, recording.tool_count))
+                        tell(answer.finish(recording.tool_count))
+                        return event
+                    case Chunk(text):
+                        tell(answer.take(text, recording.tool_count))
+                    case Progress(text):
+                        execution.tell(Note(clean(text)))
+                    case _:
+                        await _record(event, recording)
+        raise RuntimeError("the diagnostician ended without an answer")
+
+    async def _recall(self, recording: Recording, order: Order) -> tuple[MessagePair, ...]:
+        if order.flow is AgentFlow.AI_OPS:
+            return ()
+        try:
+            async with asyncio.timeout(self.limits.context_timeout.total_seconds()):
+                return tuple(await self.context.recall(order.session_id))
+        except (ContextUnavailable, TimeoutError):
+            await recording.context_lost()
+            return ()
+
+    async def remember(self, recording: Recording, ended: DiagnosisRun) -> DiagnosisRun:
+        """Add an answered turn to its conversation; give the run, noting there if that could not be done in time."""
+        if not rules.counts_as_turn(ended) or ended.answer is None:
+            return ended
+        try:
+            async with asyncio.timeout(self.limits.context_timeout.total_seconds()):
+                await self.context.append(ended.session_id, MessagePair(ended.query, ended.answer))
+        except (ContextUnavailable, TimeoutError, asyncio.CancelledError):
+            await _surely(recording.context_lost)
+            return evolve(ended, context_degraded=True)
+        return ended
+
+
+async def _record(event: AgentEvent, recording: Recording) -> None:
+    match event:
+        case StepTaken():
+            await recording.step(
+                event.agent_name,
+                step_type=event.step_type,
+                model=event.model,
+                input=event.input,
+                output=event.output,
+                status=event.status,
+                error_message=event.error_message,
+                input_tokens=event.input_tokens,
+                output_tokens=event.output_tokens,
+                duration_ms=event.duration_ms,
+            )
+        case ToolCalled():
+            await recording.tool(
+                event.tool_name,
+                event.arguments,
+                event.result,
+                status=event.status,
+                error_message=event.error_message,
+                step_sequence=recording.step_count or None,
+                duration_ms=event.duration_ms,
+            )
+        case GraphMoved(moved):
+            recording.moved(moved)
+
+
+async def _surely(act: Callable[[], Awaitable[T]]) -> T:
+    """Do it to its end, whoever cancels, and again while the ledger is away; at most for some seconds."""
+    task = asyncio.ensure_future(persistently(act))
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            continue
+        except Exception:
+            break
+    return task.result()
+
+
+async def persistently(act: Callable[[], Awaitable[T]]) -> T:
+    """Do it, and again while the ledger is away; at most for some seconds."""
+    pause = _FIRST_PAUSE
+    for _ in range(_END_ATTEMPTS - 1):
+        try:
+            return await act()
+        except LedgerUnavailable:
+            await asyncio.sleep(pause)
+            pause *= 2
+    return await act()
+
+
+@asynccontextmanager
+async def _closing(events: AsyncIterator[AgentEvent]) -> AsyncIterator[AsyncIterator[AgentEvent]]:
+    try:
+        yield events
+    finally:
+        close = getattr(events, "aclose", None)  # a generator has it; an iterator of another make need not
+        if close is not None:
+            await close()

@@ -1,0 +1,118 @@
+"""The executions of this process: started, kept until they have ended, ended when the process must go.
+
+An execution is a task of its own: whoever asked may go away, and the run is finished and recorded all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from datetime import timedelta
+
+from attrs import define, evolve, field
+
+from casenotes.core.errors import InvalidTransition, RunNotFound, ShuttingDown, TooManyRunning
+from casenotes.core.model import DiagnosisRun, RunStatus
+from casenotes.core.orchestration import TerminationReason
+from casenotes.core.service.conducting import FAULT, Conductor, Ending
+from casenotes.core.service.recording import Recorder, Recording, Replay
+from casenotes.core.service.stream import Execution, Order, Outcome
+
+ERASED: Ending = ("the session was erased", TerminationReason.INTERRUPTED)
+INTERRUPTED: Ending = ("the service was shut down before the run had ended", TerminationReason.INTERRUPTED)
+LEASE_LOST: Ending = ("the run's lease was lost to another process", TerminationReason.INTERRUPTED)
+
+
+@define(eq=False)
+class Executions:
+    """Starts executions and keeps them until they have ended."""
+
+    recorder: Recorder
+    conductor: Conductor
+    _running: dict[str, tuple[Execution, asyncio.Task[None]]] = field(factory=dict, init=False)
+    _endings: dict[str, Ending] = field(factory=dict, init=False)
+    _starting: set[asyncio.Task[Execution]] = field(factory=set, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    def running(self) -> frozenset[str]:
+        """The ids of the runs that are executed here now."""
+        return frozenset(self._running)
+
+    async def submit(self, order: Order) -> Execution:
+        """Store the order's run and begin to execute it; returns when the run is durable.
+
+        Raises ``TooManyRunning``, ``ShuttingDown``, and what ``Recorder.start`` raises; no run exists then.
+        """
+        if self._closed:
+            raise ShuttingDown("the service is shutting down")
+        if len(self._running) + len(self._starting) >= self.conductor.limits.max_running:
+            raise TooManyRunning("too many executions are running")
+        # A task, shielded: a caller that goes away while its run is stored leaves no run that nobody executes.
+        task = asyncio.create_task(self._start(order))
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+        return await asyncio.shield(task)
+
+    async def _start(self, order: Order) -> Execution:
+        recording = await self.recorder.start(
+            order.session_id, order.question, order.flow, idempotency=order.idempotency
+        )
+        if isinstance(recording, Replay):
+            return Execution.retold(recording.run)
+        execution = Execution(recording.run)
+        task = asyncio.create_task(self._execute(execution, recording, order), name=recording.run.run_id)
+        self._running[recording.run.run_id] = (execution, task)
+        return execution
+
+    async def _execute(self, execution: Execution, recording: Recording, order: Order) -> None:
+        run = recording.run
+        try:
+            ended = await self.conductor.conduct(
+                execution, recording, order, lambda: self._endings.get(run.run_id, INTERRUPTED)
+            )
+        except RunNotFound:
+            ended = _failed(run, ERASED)
+        except InvalidTransition:
+            ended = _failed(run, self._endings.get(run.run_id, LEASE_LOST))
+        except BaseException as fault:
+            self.recorder.observer.faulted(run.session_id, run.run_id, "ending the run", fault)
+            ended = _failed(run, (FAULT, TerminationReason.ERROR))
+        finally:
+            self._running.pop(run.run_id, None)
+            self._endings.pop(run.run_id, None)
+        execution.tell(Outcome(ended))
+
+    async def interrupt(self, run_ids: Collection[str], ending: Ending) -> None:
+        """End those of these runs that are executed here, for this reason; returns when they have ended."""
+        tasks = []
+        for run_id in self._running.keys() & set(run_ids):
+            self._endings.setdefault(run_id, ending)
+            tasks.append(self._running[run_id][1])
+            tasks[-1].cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def lost(self, run_ids: Collection[str]) -> None:
+        """End runs whose lease another process took."""
+        await self.interrupt(run_ids, LEASE_LOST)
+
+    async def erased(self, session_id: str) -> None:
+        """End the executions of a session that is being erased."""
+        of_session = [
+            k for k, (execution, _) in self._running.items() if execution.run.session_id == session_id
+        ]
+        await self.interrupt(of_session, ERASED)
+
+    async def close(self, grace: timedelta) -> None:
+        """Take no more orders, let what runs finish for ``grace``, then end it FAILED as interrupted."""
+        self._closed = True
+        if self._starting:
+            await asyncio.wait(set(self._starting))
+        tasks = [task for _, task in self._running.values()]
+        if tasks and grace:
+            await asyncio.wait(tasks, timeout=grace.total_seconds())
+        await self.interrupt(self.running(), INTERRUPTED)
+
+
+def _failed(run: DiagnosisRun, ending: Ending) -> DiagnosisRun:
+    return evolve(run, status=RunStatus.FAILED, error_message=ending[0])

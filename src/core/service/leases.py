@@ -1,0 +1,79 @@
+"""Leases: a living process keeps those of its runs, and ends the runs of processes that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+from attrs import frozen
+
+from casenotes.core import rules
+from casenotes.core.errors import InvalidTransition
+from casenotes.core.model import DiagnosisRun
+from casenotes.core.service.recording import Recorder
+
+ORPHANED = "the process that executed the run went away before the run had ended"
+_BATCH = 100
+_TICKS_PER_LEASE = 3
+
+
+@frozen
+class LeaseKeeper:
+    """Renews the leases of ``running()`` and ends runs whose lease has expired, three times in a lease's period.
+
+    So a run whose owner died ends within two lease periods, and that of a living owner is never touched.
+    ``lost`` is told the runs whose lease somebody else has ended.
+    """
+
+    recorder: Recorder
+    running: Callable[[], frozenset[str]]
+    lost: Callable[[Collection[str]], Awaitable[None]]
+
+    async def keep(self) -> None:
+        """Tick until cancelled. A tick that fails is told to the observer, and the next one tries again."""
+        pause = self.recorder.lease.total_seconds() / _TICKS_PER_LEASE
+        while True:
+            try:
+                await self.tick()
+            except Exception as fault:
+                self.recorder.observer.faulted("", None, "keeping leases", fault)
+            await asyncio.sleep(pause)
+
+    async def tick(self) -> None:
+        """Renew once, then end what has expired."""
+        await self._renew()
+        await self._end_expired()
+
+    async def _renew(self) -> None:
+        mine = self.running()
+        if not mine:
+            return
+        lease = rules.lease_until(self.recorder.owner, self.recorder.clock(), self.recorder.lease)
+        async with self.recorder.ledger.work() as work:
+            kept = await work.runs.renew(mine, owner=lease.owner, until=lease.expires_at)
+            await work.commit()
+        gone = (mine - kept) & self.running()
+        if gone:
+            await self.lost(gone)
+
+    async def _end_expired(self) -> None:
+        async with self.recorder.ledger.view() as view:
+            expired = await view.runs.expired(now=self.recorder.clock(), limit=_BATCH)
+        for run in expired:
+            if run.run_id not in self.running():
+                await self._end(run)
+
+    async def _end(self, run: DiagnosisRun) -> None:
+        ledger, clock = self.recorder.ledger, self.recorder.clock
+        async with ledger.work() as work:
+            locked = await work.runs.lock(run.session_id, run.run_id)
+            if locked is None or not rules.lease_expired(locked, clock()):
+                return
+            metrics = await work.journal.count(run.session_id, run.run_id)
+            ended = locked.fail(ORPHANED, clock(), metrics)
+            try:
+                await work.runs.end(ended)
+            except InvalidTransition:
+                return
+            await work.commit()
+        self.recorder.observer.ended(ended)

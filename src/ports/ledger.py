@@ -1,0 +1,301 @@
+"""The ledger: where sessions, runs, steps, tool calls, feedback and cases are kept. The docstrings are the contract.
+
+Every sentence below is held by a test of ``casenotes.ports.contract``, which all adapters pass.
+
+General promises:
+
+- What is given is copied in and what is returned is the caller's own: changing either changes nothing stored.
+- Session ids, run ids and keys are opaque and compared exactly: no trimming, no folding of case.
+- A run, step or tool call is always addressed with its session id; one of another session is not there.
+- Runs have a total order: ``(created_at, id)``, where ``id`` is assigned on insertion, rises, and is never
+  reused, not even after the newest run was erased. Newest first means descending in both.
+- Times are aware, in UTC, exact to the microsecond; a naive time is refused with ``ValueError`` and writes nothing.
+- Text and JSON come back equal to what was stored, and of the same type: the string ``"[1]"`` stays a string, the
+  list ``[1]`` a list. (What cannot be stored everywhere was settled before, in ``core.text``.)
+- Failures of the database are ``LedgerUnavailable``; no error carries the words of a driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Protocol
+
+from casenotes.core.model import (
+    AgentStep,
+    Case,
+    ChatSession,
+    DiagnosisRun,
+    Feedback,
+    HistoricalSession,
+    IdempotencyKey,
+    RunMetrics,
+    ToolInvocation,
+)
+from casenotes.core.views import Erasure, HistoricalTrace, RunSummary, SessionOverview
+
+
+class SessionsView(Protocol):
+    """Reads chat sessions."""
+
+    async def get(self, session_id: str) -> ChatSession | None:
+        """The session with exactly this id."""
+        ...
+
+    async def page(self, *, query: str | None, before: str | None, limit: int) -> Sequence[SessionOverview]:
+        """At most ``limit`` sessions, latest active first: by ``last_active_at`` descending, then ``session_id``.
+
+        ``query`` keeps the sessions whose id, or the question of any of whose runs, contains it, case aside for
+        ASCII letters at least, with no character of it special. ``before`` continues after that session; raises
+        ``SessionNotFound`` when there is no such session. Each carries the number of its runs and its latest run's
+        id and question.
+        """
+        ...
+
+
+class Sessions(SessionsView, Protocol):
+    """Reads and writes chat sessions."""
+
+    async def ensure(self, session: ChatSession) -> None:
+        """Store the session unless its id is there already; an existing row is left as it is.
+
+        Safe against others that ensure the same id at the same time: one row results and nobody fails.
+        """
+        ...
+
+    async def touch(
+        self, session_id: str, *, at: datetime, expires_at: datetime | None, answered: bool
+    ) -> None:
+        """Mark activity: ``last_active_at`` rises to ``at`` (it never falls), ``expires_at`` is set.
+
+        ``answered`` raises ``message_pair_count`` by one; of touches at the same time none is lost. An unknown
+        session is left unknown.
+        """
+        ...
+
+
+class RunsView(Protocol):
+    """Reads runs."""
+
+    async def get(self, session_id: str, run_id: str) -> DiagnosisRun | None:
+        """The run, if it belongs to this session."""
+        ...
+
+    async def latest(self, session_id: str) -> DiagnosisRun | None:
+        """The session's newest run by ``(created_at, id)``, the rule of ``core.rules.latest_run``."""
+        ...
+
+    async def page(self, session_id: str, *, before: str | None, limit: int) -> Sequence[RunSummary]:
+        """At most ``limit`` of the session's runs, newest first, as summaries; no step or tool call is read.
+
+        ``before`` continues after that run: pages taken while runs are added neither lose nor repeat a run that
+        was there at the start. Raises ``RunNotFound`` when the session has no such run.
+        """
+        ...
+
+    async def expired(self, *, now: datetime, limit: int) -> Sequence[DiagnosisRun]:
+        """At most ``limit`` RUNNING runs, of any session, whose lease ended before ``now``, oldest lease first."""
+        ...
+
+
+class Runs(RunsView, Protocol):
+    """Reads and writes runs."""
+
+    async def add(self, run: DiagnosisRun) -> DiagnosisRun:
+        """Store a new run; returns it with its ``id``. Raises ``RunAlreadyExists`` and leaves the stored one alone."""
+        ...
+
+    async def lock(self, session_id: str, run_id: str) -> DiagnosisRun | None:
+        """The run as ``get`` gives it, kept unchanged by others until this unit of work ends."""
+        ...
+
+    async def lock_latest(self, session_id: str) -> DiagnosisRun | None:
+        """The run as ``latest`` gives it, kept unchanged by others until this unit of work ends."""
+        ...
+
+    async def end(self, run: DiagnosisRun) -> None:
+        """Store how a run ended: status, answer, error, evaluation, orchestration trace, counts, times.
+
+        The stored run must be RUNNING; else ``InvalidTransition``, and nothing changes: of two that end the same
+        run, one does. A run that is not there is ``RunNotFound``. Feedback and case are left as they are, and the
+        lease is gone.
+        """
+        ...
+
+    async def set_context_degraded(self, session_id: str, run_id: str) -> None:
+        """Note that the run's conversation could not be read. Raises ``RunNotFound``."""
+        ...
+
+    async def set_feedback(self, session_id: str, run_id: str, feedback: Feedback) -> None:
+        """Replace the run's feedback, and raise ``updated_at`` to its time. Raises ``RunNotFound``.
+
+        The run's status, answer and counts stay as they are.
+        """
+        ...
+
+    async def renew(self, run_ids: Collection[str], *, owner: str, until: datetime) -> frozenset[str]:
+        """Prolong the leases of those of these runs that are RUNNING and held by ``owner``; returns their ids."""
+        ...
+
+
+class JournalView(Protocol):
+    """Reads the steps and tool calls of a run."""
+
+    async def steps(self, session_id: str, run_id: str) -> Sequence[AgentStep]:
+        """The run's steps by ``sequence``; rows of other runs, of this session or another, are never among them."""
+        ...
+
+    async def tools(self, session_id: str, run_id: str) -> Sequence[ToolInvocation]:
+        """The run's tool calls by ``sequence``; rows of other runs are never among them."""
+        ...
+
+    async def count(self, session_id: str, run_id: str) -> RunMetrics:
+        """How many steps and tool calls the run has, counted from its rows and no others."""
+        ...
+
+
+class Journal(JournalView, Protocol):
+    """Reads and writes the steps and tool calls of a run."""
+
+    async def add_step(self, step: AgentStep) -> None:
+        """Store a step of a RUNNING run.
+
+        Raises ``InvalidTransition`` when the run is not RUNNING any more, ``RunNotFound`` when its session has no
+        such run, ``ValueError`` when the run has a step with this sequence; nothing is written then.
+        """
+        ...
+
+    async def add_tool(self, tool: ToolInvocation) -> None:
+        """Store a tool call of a RUNNING run. Raises as ``add_step`` does."""
+        ...
+
+
+class CasesView(Protocol):
+    """Reads the case library."""
+
+    async def of_run(self, run_id: str) -> Case | None:
+        """The automatic case made of this run, active or withdrawn."""
+        ...
+
+    async def page(self, *, query: str | None, before: int | None, limit: int) -> Sequence[Case]:
+        """At most ``limit`` ACTIVE cases, newest first by id.
+
+        ``query`` keeps those whose question or answer contains it, with no character of it special. ``before``
+        keeps those with a lower id.
+        """
+        ...
+
+
+class Cases(CasesView, Protocol):
+    """Reads and writes the case library."""
+
+    async def put(self, case: Case) -> Case:
+        """Store an automatic case: there is at most one for a ``diagnosis_id``, however many arrive at once.
+
+        An existing one takes the query, answer, status and ``updated_at`` given, and keeps its id and
+        ``created_at``. Returns the stored case, with its id.
+        """
+        ...
+
+    async def withdraw(self, run_id: str, *, at: datetime) -> None:
+        """Set the automatic case of this run to WITHDRAWN; none is no error. Other cases are untouched."""
+        ...
+
+
+class HistoryView(Protocol):
+    """Reads the old system's sessions."""
+
+    async def get(self, session_id: str) -> HistoricalSession | None:
+        """The historical row with exactly this session id; the latest, by ``(created_at, id)``, if it repeats."""
+        ...
+
+    async def trace(self, session_id: str) -> HistoricalTrace | None:
+        """The historical row with those of the session's steps and tool calls that belong to no run, in old order."""
+        ...
+
+
+class History(HistoryView, Protocol):
+    """Reads the old system's sessions, and lets feedback be written to them."""
+
+    async def set_feedback(self, session_id: str, feedback: Feedback) -> None:
+        """Replace the historical row's feedback and comment. Raises ``SessionNotFound``. No run is touched."""
+        ...
+
+
+class Keys(Protocol):
+    """Idempotency keys."""
+
+    async def claim(self, key: IdempotencyKey) -> IdempotencyKey | None:
+        """Store the key and return ``None``; or return the one that holds its name already, and change nothing.
+
+        Of several that claim one name at once, exactly one gets ``None``.
+        """
+        ...
+
+
+class LedgerView(Protocol):
+    """One consistent snapshot of the ledger, of the moment of the first read. There is nothing on it that writes."""
+
+    @property
+    def sessions(self) -> SessionsView: ...
+    @property
+    def runs(self) -> RunsView: ...
+    @property
+    def journal(self) -> JournalView: ...
+    @property
+    def cases(self) -> CasesView: ...
+    @property
+    def history(self) -> HistoryView: ...
+
+
+class UnitOfWork(Protocol):
+    """One transaction: what is written in it becomes visible and durable at ``commit``, all of it or none."""
+
+    @property
+    def sessions(self) -> Sessions: ...
+    @property
+    def runs(self) -> Runs: ...
+    @property
+    def journal(self) -> Journal: ...
+    @property
+    def cases(self) -> Cases: ...
+    @property
+    def history(self) -> History: ...
+    @property
+    def keys(self) -> Keys: ...
+
+    async def erase(self, session_id: str) -> Erasure | None:
+        """Remove a session with its runs, steps, tool calls, cases, keys and historical row.
+
+        ``None`` when nothing of it was there. Other sessions are untouched. The id may then be used anew, and no
+        store-assigned id is given a second time.
+        """
+        ...
+
+    async def commit(self) -> None:
+        """Make the work durable; returns only then. Leaving the block without it, or by an error, rolls back."""
+        ...
+
+
+class Ledger(Protocol):
+    """Opens units of work and views. Safe to use from many tasks at once."""
+
+    def work(self) -> AbstractAsyncContextManager[UnitOfWork]:
+        """A unit of work. It holds a connection only inside the block; many at once wait for one another."""
+        ...
+
+    def view(self) -> AbstractAsyncContextManager[LedgerView]:
+        """A read-only snapshot: what others commit meanwhile is not seen, and the store refuses a write."""
+        ...
+
+    async def check(self) -> None:
+        """Return when the ledger answers and its schema is the one this version needs.
+
+        Raises ``LedgerUnavailable`` or ``SchemaOutOfDate``.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections and files. May be called more than once."""
+        ...
