@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from attrs import frozen
 
@@ -17,15 +18,18 @@ VERSION = 1
 UNSUPPORTED = "[unsupported]"
 
 ALERTS_TOOL = "alerts.firing"
-"""The tool call that every AI_OPS run makes first: its result is the list of firing alerts, Alertmanager v2 form."""
+"""The tool call that every AI_OPS run makes first: its result is the list of alerts, Alertmanager v2 form."""
 
 RUNBOOK_TOOL = "runbooks.find"
 """The tool call that looks for a runbook, by ``alertname``. Its result is the runbook's text, or null."""
 
+_NEVER = datetime(1, 1, 2, tzinfo=UTC)
+"""Alertmanager's zero time lies before: an alert that ends then has no end."""
+
 _CITATION = re.compile(r"\[T(\d{1,9})\]")
 _ITEM = re.compile(r"^[ \t]*(?:[-*]|\d+\.)[ \t]+(.*)$", re.MULTILINE)
 _GAP = re.compile(
-    r"not found|no data|no runbook|nothing|failed|could not|unavailable|gap|missing", re.IGNORECASE
+    r"^none\b|not found|no data|no runbook|nothing|failed|could not|unavailable|gap|missing", re.IGNORECASE
 )
 _NEXT = re.compile(r"next (?:action|step)", re.IGNORECASE)
 
@@ -115,11 +119,25 @@ def _alert_names(tools: Sequence[ToolInvocation]) -> list[str]:
         if tool.tool_name != ALERTS_TOOL or not isinstance(tool.result, list):
             continue
         for alert in tool.result:
-            labels = alert.get("labels") if isinstance(alert, dict) else None
+            if not isinstance(alert, dict) or not _is_firing(alert, tool.created_at):
+                continue
+            labels = alert.get("labels")
             name = labels.get("alertname") if isinstance(labels, dict) else None
             if isinstance(name, str) and name:
                 names[name] = None
     return list(names)
+
+
+def _is_firing(alert: JsonObject, at: datetime) -> bool:
+    """Neither held back nor over. An unknown state fires: a new word must not silence an alert."""
+    status = alert.get("status")
+    state = status.get("state") if isinstance(status, dict) else status
+    ends = alert.get("endsAt")
+    try:
+        ended = isinstance(ends, str) and _NEVER < datetime.fromisoformat(ends) <= at
+    except (ValueError, TypeError):  # not a time, or one without a zone
+        ended = False
+    return not ended and state not in ("suppressed", "resolved")
 
 
 def _alerts_read(tools: Sequence[ToolInvocation]) -> Check:

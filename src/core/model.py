@@ -359,7 +359,7 @@ class DiagnosisRun:
             feedback=feedback.rating,
             feedback_comment=feedback.comment,
             feedback_at=feedback.updated_at,
-            updated_at=self.updated_at if feedback.updated_at is None else feedback.updated_at,
+            updated_at=max(self.updated_at, feedback.updated_at or self.updated_at),
         )
 
     @property

@@ -56,8 +56,10 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "authorization",
-        rf"""(?P<keep>\b(?:proxy-)?authorization["']?[ \t]*[:=][ \t]*["']?){_DONE}"""
-        r"""(?:(?:bearer|basic|digest|token|negotiate|apikey)[ \t]+)?[^\s"',;]+""",
+        # A scheme and what follows it, or what looks like a credential: prose may follow the word as well.
+        rf"""(?P<keep>\b(?:proxy-)?authorization\\?["']?[ \t]*[:=][ \t]*(?:\\?["'])?){_DONE}"""
+        r"""(?:(?:bearer|basic|digest|token|negotiate|apikey)[ \t]+[^\s"',;\\]+"""
+        r"""|(?=[^\s"',;]*\d)[^\s"',;\\]{8,}|[^\s"',;\\]{16,})""",
         "authorization",
     ),
     _rule(

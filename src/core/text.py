@@ -32,6 +32,7 @@ _MARGIN_CHARS = 16 * 1024
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _MAX_INT_BITS = 1024
+_WHOLE_FROM = 1e16
 
 
 def settle(text: str) -> str:
@@ -52,7 +53,8 @@ def clean_optional(text: str | None) -> str | None:
 def clean_json(value: object) -> Json:
     """Any Python value as storable JSON.
 
-    NaN and infinities become ``"NaN"``, ``"Infinity"``, ``"-Infinity"``; what JSON cannot hold (bytes, dates,
+    NaN and infinities become ``"NaN"``, ``"Infinity"``, ``"-Infinity"``; a float of 1e16 or more, which is always
+    whole, becomes an integer; what JSON cannot hold (bytes, dates,
     objects, cycles, nesting over ``MAX_DEPTH``) becomes its text; a secret's field (``{"password": ...}``)
     and a secret inside a string are redacted. Mappings stay objects, sequences and sets become arrays.
     """
@@ -96,7 +98,8 @@ def _number(value: float) -> Json:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return value + 0.0  # -0.0 becomes 0.0: jsonb has no negative zero
+    # jsonb keeps decimals: it has no negative zero, and a float past 2**53, always whole, comes back as an integer.
+    return int(value) if abs(value) >= _WHOLE_FROM else value + 0.0
 
 
 def _text_of(value: object) -> str:

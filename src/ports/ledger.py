@@ -44,7 +44,8 @@ class SessionsView(Protocol):
         ...
 
     async def page(self, *, query: str | None, before: str | None, limit: int) -> Sequence[SessionOverview]:
-        """At most ``limit`` sessions, latest active first: by ``last_active_at`` descending, then ``session_id``.
+        """At most ``limit`` sessions, latest active first: by ``last_active_at`` descending, then ``session_id``
+        ascending in the store's order.
 
         ``query`` keeps the sessions whose id, or the question of any of whose runs, contains it, case aside for
         ASCII letters at least, with no character of it special. ``before`` continues after that session; raises
@@ -95,7 +96,11 @@ class RunsView(Protocol):
         ...
 
     async def expired(self, *, now: datetime, limit: int) -> Sequence[DiagnosisRun]:
-        """At most ``limit`` RUNNING runs, of any session, whose lease ended before ``now``, oldest lease first."""
+        """At most ``limit`` RUNNING runs, of any session, whose lease ended before ``now``, oldest lease first.
+
+        A RUNNING run without a lease has nobody who executes it: it is among them, before the others. The rule is
+        that of ``core.rules.lease_expired``.
+        """
         ...
 
 
@@ -115,11 +120,11 @@ class Runs(RunsView, Protocol):
         ...
 
     async def end(self, run: DiagnosisRun) -> None:
-        """Store how a run ended: status, answer, error, evaluation, orchestration trace, counts, times.
+        """Store how a run ended: status, answer, error, degraded, evaluation, orchestration trace, counts, times.
 
         The stored run must be RUNNING; else ``InvalidTransition``, and nothing changes: of two that end the same
-        run, one does. A run that is not there is ``RunNotFound``. Feedback and case are left as they are, and the
-        lease is gone.
+        run, one does. A run that is not there is ``RunNotFound``, one that has not ended a ``ValueError``. Feedback,
+        case and ``context_degraded`` are left as they are, and the lease is gone.
         """
         ...
 
@@ -194,7 +199,7 @@ class Cases(CasesView, Protocol):
         """Store an automatic case: there is at most one for a ``diagnosis_id``, however many arrive at once.
 
         An existing one takes the query, answer, status and ``updated_at`` given, and keeps its id and
-        ``created_at``. Returns the stored case, with its id.
+        ``created_at``. Returns the stored case, with its id. A case of another source is a ``ValueError``.
         """
         ...
 

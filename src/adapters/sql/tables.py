@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,6 +11,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
 
 metadata = sa.MetaData()
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
@@ -33,6 +36,25 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None] | None:
+        # Adopted SQLite rows hold times in several forms; SQLAlchemy's own reader refuses all but one.
+        return read_moment if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
+
+
+def read_moment(value: object) -> datetime | None:
+    """A time in UTC from ISO 8601, with or without a zone, or milliseconds since 1970; ``None`` for anything else."""
+    try:
+        match value:
+            case str():
+                moment = datetime.fromisoformat(value.strip())
+            case int() | float():
+                moment = _EPOCH + timedelta(milliseconds=value)
+            case _:
+                return None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 StoreId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

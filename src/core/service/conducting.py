@@ -46,7 +46,7 @@ Ending: TypeAlias = tuple[str, TerminationReason]
 class Limits:
     """``run_timeout``: of one execution. ``max_running``: executions at once in this process.
 
-    ``context_timeout``: how long an answer may wait for the conversation store, each way.
+    ``context_timeout``: of one call of the conversation store.
     """
 
     run_timeout: timedelta = timedelta(seconds=300)
@@ -139,9 +139,8 @@ class Conductor:
         if order.flow is AgentFlow.AI_OPS:
             return ()
         try:
-            async with asyncio.timeout(self.limits.context_timeout.total_seconds()):
-                return tuple(await self.context.recall(order.session_id))
-        except (ContextUnavailable, TimeoutError):
+            return tuple(await self.context.recall(order.session_id))
+        except ContextUnavailable:
             await recording.context_lost()
             return ()
 
@@ -150,9 +149,8 @@ class Conductor:
         if not rules.counts_as_turn(ended) or ended.answer is None:
             return ended
         try:
-            async with asyncio.timeout(self.limits.context_timeout.total_seconds()):
-                await self.context.append(ended.session_id, MessagePair(ended.query, ended.answer))
-        except (ContextUnavailable, TimeoutError, asyncio.CancelledError):
+            await self.context.append(ended.session_id, MessagePair(ended.query, ended.answer))
+        except (ContextUnavailable, asyncio.CancelledError):
             await _surely(recording.context_lost)
             return evolve(ended, context_degraded=True)
         return ended

@@ -15,6 +15,7 @@ from casenotes.core.service.recording import Recorder
 ORPHANED = "the process that executed the run went away before the run had ended"
 _BATCH = 100
 _TICKS_PER_LEASE = 3
+_LAST_TICK_SECONDS = 5
 
 
 @frozen
@@ -30,11 +31,20 @@ class LeaseKeeper:
     lost: Callable[[Collection[str]], Awaitable[None]]
 
     async def keep(self) -> None:
-        """Tick until cancelled. A tick that fails is told to the observer, and the next one tries again."""
+        """Tick until cancelled. A tick that fails is told to the observer, and the next one tries again.
+
+        A cancellation lets the tick under way end by itself, for some seconds: a driver that is interrupted while it
+        connects may go on working.
+        """
         pause = self.recorder.lease.total_seconds() / _TICKS_PER_LEASE
         while True:
+            tick = asyncio.create_task(self.tick())
             try:
-                await self.tick()
+                await asyncio.shield(tick)
+            except asyncio.CancelledError:
+                await asyncio.wait({tick}, timeout=_LAST_TICK_SECONDS)
+                tick.cancel()
+                raise
             except Exception as fault:
                 self.recorder.observer.faulted("", None, "keeping leases", fault)
             await asyncio.sleep(pause)

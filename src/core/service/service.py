@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from attrs import frozen
 
+from casenotes.core.service.bounded_context import BoundedContext
 from casenotes.core.service.conducting import Conductor, Limits
 from casenotes.core.service.conversations import Conversations
 from casenotes.core.service.executions import Executions
@@ -49,6 +50,7 @@ class Service:
     ) -> Service:
         """The service over these ports. ``new_id`` also names this process in its leases."""
         recorder = Recorder(ledger, clock, new_id, observer, new_id(), lease, context_ttl)
+        context = BoundedContext(context, limits.context_timeout)
         executions = Executions(recorder, Conductor(diagnostician, context, observer, limits))
         reading = Reading(ledger, clock)
         return cls(

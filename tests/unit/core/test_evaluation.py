@@ -25,6 +25,7 @@ REPORT = """# Report
 - Next action: raise the pool size.
 ## HighCpu
 - Not found: any container restart.
+- None known.
 - No runbook for HighCpu [T5].
 - `logs.search` failed [T4].
 """
@@ -75,6 +76,23 @@ def test_a_report_fails_the_rule_that_it_breaks(report: str, calls: list[ToolInv
 
 def test_no_firing_alert_is_a_report_that_passes() -> None:
     assert failed("No alert is firing [T1].", [call(1, ALERTS_TOOL, [])]) == set()
+
+
+@pytest.mark.parametrize(
+    ("over", "firing"),
+    [
+        ({}, True),
+        ({"status": {"state": "active"}, "endsAt": "0001-01-01T00:00:00Z"}, True),
+        ({"status": {"state": "brand-new"}, "endsAt": "soon"}, True),
+        ({"endsAt": "2026-03-01T00:00:01Z"}, True),
+        ({"endsAt": "2026-02-28T23:59:59Z"}, False),
+        ({"status": {"state": "suppressed"}}, False),
+        ({"status": "resolved"}, False),
+    ],
+)
+def test_only_an_alert_that_fires_must_be_treated(over: dict[str, Any], firing: bool) -> None:
+    alerts = [{"labels": {"alertname": "DiskFull"}, **over}]
+    assert ("alerts_treated" in failed("Nothing.", [call(1, ALERTS_TOOL, alerts)])) is firing
 
 
 def test_a_citation_of_a_call_that_was_not_made_is_replaced_and_counted() -> None:

@@ -23,6 +23,7 @@ KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----
         ("aws_secret_access_key = AAA/b", "aws_secret_access_key = [redacted:password]"),
         ("Authorization: Bearer abc.def", "Authorization: [redacted:authorization]"),
         ('curl -H "Authorization: Basic aGk6" u', 'curl -H "Authorization: [redacted:authorization]" u'),
+        ('{"authorization":"0a1b2c3d4e"}', '{"authorization":"[redacted:authorization]"}'),
         ("sent Bearer abcdef12345 to", "sent Bearer [redacted:bearer-token] to"),
         ("postgres://u:p@ss/w@h/db", "postgres://u:[redacted:url-password]@h/db"),
         ("redis://:pw@h:6379/0", "redis://:[redacted:url-password]@h:6379/0"),
@@ -51,6 +52,7 @@ def test_a_secret_is_replaced_by_its_kind(text: str, redacted: str) -> None:
         "needs bearer authentication",
         "kubernetes.io/serviceaccount from kube-api-access-2vlp9 (ro)",
         "no-token-here",
+        "may require authorization: server message: insufficient_scope",
         "Why is checkout slow?",
     ],
 )

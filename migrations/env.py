@@ -1,0 +1,61 @@
+"""Runs the revisions on the connection in ``attributes["connection"]``, else on ``sqlalchemy.url``.
+
+A connection that is given inside a transaction is used as it is: its owner commits. Otherwise all the revisions of
+one command are one transaction of their own, on SQLite too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from alembic import context
+from sqlalchemy import Connection
+
+from casenotes.adapters.migration.connections import exclusive, open_engine
+from casenotes.adapters.sql.tables import metadata
+
+
+def run_offline() -> None:
+    context.configure(
+        url=context.config.get_main_option("sqlalchemy.url"), target_metadata=metadata, literal_binds=True
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def run_within(connection: Connection) -> None:
+    context.configure(connection=connection, target_metadata=metadata)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def run_on(connection: Connection) -> None:
+    if connection.in_transaction():
+        run_within(connection)
+        return
+    with exclusive(connection):
+        run_within(connection)
+
+
+async def run_on_url(url: str) -> None:
+    engine = open_engine(url)
+    try:
+        async with engine.connect() as connection:
+            await connection.run_sync(run_on)
+    finally:
+        await engine.dispose()
+
+
+def run() -> None:
+    given: Connection | None = context.config.attributes.get("connection")
+    if context.is_offline_mode():
+        run_offline()
+    elif given is not None:
+        run_on(given)
+    elif url := context.config.get_main_option("sqlalchemy.url"):
+        asyncio.run(run_on_url(url))
+    else:
+        raise SystemExit("no database: run `casenotes migrate`, or give alembic a sqlalchemy.url")
+
+
+run()

@@ -1,0 +1,5 @@
+"""The diagnosticians."""
+
+from casenotes.adapters.agents.embedded import EmbeddedDiagnostician
+
+__all__ = ["EmbeddedDiagnostician"]

@@ -1,0 +1,82 @@
+"""Chat sessions in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from attrs import frozen
+
+from casenotes.adapters.memory.state import Draft, Snapshot, State
+from casenotes.adapters.rows import Row, from_row, to_row, utc
+from casenotes.core.errors import SessionNotFound
+from casenotes.core.model import ChatSession
+from casenotes.core.views import SessionOverview
+
+
+@frozen
+class SessionsReader:
+    """``casenotes.ports.ledger.SessionsView``."""
+
+    _snapshot: Snapshot
+
+    async def get(self, session_id: str) -> ChatSession | None:
+        row = self._snapshot.state.sessions.get(session_id)
+        return None if row is None else from_row(ChatSession, row)
+
+    async def page(self, *, query: str | None, before: str | None, limit: int) -> Sequence[SessionOverview]:
+        state = self._snapshot.state
+        rows = sorted(state.sessions.values(), key=lambda row: row["session_id"])
+        rows.sort(key=lambda row: row["last_active_at"], reverse=True)  # stable: ids stay in rising order
+        if before is not None:
+            if before not in state.sessions:
+                raise SessionNotFound(before)
+            rows = rows[rows.index(state.sessions[before]) + 1 :]
+        if query is not None:
+            rows = [row for row in rows if _mentions(state, row["session_id"], query)]
+        return [_overview(state, row) for row in rows[:limit]]
+
+
+def _mentions(state: State, session_id: str, query: str) -> bool:
+    texts = [session_id, *(row["query"] for row in state.runs_in(session_id))]
+    return any(query.lower() in text.lower() for text in texts)
+
+
+def _overview(state: State, row: Row) -> SessionOverview:
+    runs = state.runs_in(row["session_id"])
+    return SessionOverview(
+        session=from_row(ChatSession, row),
+        run_count=len(runs),
+        last_run_id=runs[0]["run_id"] if runs else None,
+        last_query=runs[0]["query"] if runs else None,
+    )
+
+
+@frozen
+class SessionsWriter(SessionsReader):
+    """``casenotes.ports.ledger.Sessions``."""
+
+    _snapshot: Draft
+
+    async def ensure(self, session: ChatSession) -> None:
+        row = to_row(session)
+        if session.session_id not in self._snapshot.state.sessions:
+            self._put(row)
+
+    async def touch(
+        self, session_id: str, *, at: datetime, expires_at: datetime | None, answered: bool
+    ) -> None:
+        active, expires = utc(at), None if expires_at is None else utc(expires_at)
+        row = self._snapshot.state.sessions.get(session_id)
+        if row is not None:
+            self._put(
+                {
+                    **row,
+                    "last_active_at": max(row["last_active_at"], active),
+                    "expires_at": expires,
+                    "message_pair_count": row["message_pair_count"] + answered,
+                }
+            )
+
+    def _put(self, row: Row) -> None:
+        self._snapshot.replace(sessions={**self._snapshot.state.sessions, row["session_id"]: row})

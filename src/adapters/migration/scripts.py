@@ -1,0 +1,81 @@
+"""The revisions that ship with this version, and running one of them on a connection."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from casenotes.adapters.migration.reports import Placed
+from casenotes.core.errors import InvalidInput, SchemaOutOfDate
+
+HISTORICAL_REVISION = "0001"
+"""The schema as the old system left it."""
+
+
+def configuration(connection: Connection | None = None) -> Config:
+    """Alembic's configuration. The revisions are found through the package, in a wheel and in a checkout alike."""
+    config = Config()
+    config.set_main_option("script_location", "casenotes.migrations:")
+    config.attributes["connection"] = connection
+    return config
+
+
+@cache
+def revisions() -> tuple[str, ...]:
+    """All revisions, oldest first. They are one line: a second head is an error."""
+    scripts = ScriptDirectory.from_config(configuration())
+    scripts.get_current_head()
+    return tuple(script.revision for script in scripts.walk_revisions())[::-1]
+
+
+def resolve(revision: str) -> str:
+    """The revision of this name, or the newest for ``head``. Raises ``InvalidInput`` when there is none."""
+    known = revisions()
+    if revision == "head":
+        return known[-1]
+    if revision not in known:
+        raise InvalidInput("revision", f"there is no such revision; known are {', '.join(known)} and head")
+    return revision
+
+
+def current_revision(connection: Connection) -> str | None:
+    """The database's revision, known or not; ``None`` when it has none."""
+    heads = MigrationContext.configure(connection).get_current_heads()
+    if len(heads) > 1:
+        raise SchemaOutOfDate(
+            f"the database is at several revisions at once ({', '.join(sorted(heads))}); "
+            "restore it from a backup of before the last migration"
+        )
+    return heads[0] if heads else None
+
+
+def pending(current: str | None, goal: str) -> tuple[str, ...]:
+    """The revisions that lead from ``current`` to ``goal``; empty when it is there, or past it.
+
+    Raises ``SchemaOutOfDate`` when ``current`` is not known.
+    """
+    known = revisions()
+    if current is not None and current not in known:
+        raise SchemaOutOfDate(
+            f"the database is at revision {current}, and this version of casenotes knows none after {known[-1]}; "
+            "run the newer version that migrated it"
+        )
+    done = 0 if current is None else known.index(current) + 1
+    return known[done : known.index(goal) + 1]
+
+
+def run(connection: Connection, revision: str) -> Placed:
+    """Apply one revision in the connection's transaction; returns what its backfill placed."""
+    config = configuration(connection)
+    command.upgrade(config, revision)
+    return sum(config.attributes.get("placed", ()), Placed())
+
+
+def stamp(connection: Connection, revision: str) -> None:
+    """Note, in the connection's transaction, that the database is at this revision. Nothing else changes."""
+    command.stamp(configuration(connection), revision)

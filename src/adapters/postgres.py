@@ -1,0 +1,110 @@
+"""The ledger in PostgreSQL: many writers, and snapshots that are read-only to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, ExceptionContext, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
+
+from casenotes.adapters.migration import EXPECTED_REVISION
+from casenotes.adapters.sql.dialect import POSTGRES
+from casenotes.adapters.sql.ledger import SqlLedger
+from casenotes.core.errors import InvalidSettings
+from casenotes.core.text import json_text
+
+CONNECT_SECONDS: Final = 5
+COMMAND_SECONDS: Final = 30
+"""How long one statement may take, its lock waits included: a connection that is dead but not closed is found out."""
+
+TURN_SECONDS: Final = 30
+"""How long a unit of work, or a view, waits for a connection."""
+
+CONNECTIONS: Final = 10
+SPARE_CONNECTIONS: Final = 10
+"""Connections that are opened beyond ``CONNECTIONS`` when all are taken, and closed after."""
+
+_POOLER: Final = "pgbouncer"
+_UNPREPARED: Final[Mapping[str, Any]] = {
+    "statement_cache_size": 0,
+    "prepared_statement_cache_size": 0,
+    "prepared_statement_name_func": str,
+}
+"""Every statement is the unnamed one, parsed anew: a named one that was prepared on one server connection is
+unknown, or means another, on the next, and nobody would ever close it there."""
+
+
+def open_ledger(url: str, *, expected_revision: str = EXPECTED_REVISION) -> SqlLedger:
+    """The ledger in the database that the URL names (``postgresql://user@host/database``). Nothing is opened yet.
+
+    ``?pgbouncer=transaction`` says that a pooler stands in between which gives each transaction another server
+    connection. Raises ``InvalidSettings`` for a URL that is not one of PostgreSQL.
+    """
+    address, arguments = _parsed(url)
+    writing = create_async_engine(
+        address,
+        connect_args={**arguments, "command_timeout": COMMAND_SECONDS},
+        pool_size=CONNECTIONS,
+        max_overflow=SPARE_CONNECTIONS,
+        pool_timeout=TURN_SECONDS,
+        json_serializer=json_text,
+        hide_parameters=True,
+    )
+    _watch(writing.sync_engine)
+    return SqlLedger(
+        writing=writing,
+        reading=writing.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
+        dialect=POSTGRES,
+        expected_revision=expected_revision,
+    )
+
+
+def migration_engine(url: str) -> AsyncEngine:
+    """An engine for migrations: one connection at a time, and statements may take as long as they need.
+
+    The URL is one that ``open_ledger`` takes; raises as that does. The caller disposes of the engine.
+    """
+    address, arguments = _parsed(url)
+    return create_async_engine(address, connect_args=arguments, poolclass=NullPool, hide_parameters=True)
+
+
+def _parsed(url: str) -> tuple[URL, Mapping[str, Any]]:
+    """The address, and what the driver is to be told for it."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise InvalidSettings(
+            "the ledger's URL cannot be read: postgresql://user@host/database is expected"
+        ) from None
+    if parsed.drivername not in ("postgres", "postgresql", "postgresql+asyncpg"):
+        raise InvalidSettings(
+            "the ledger's URL is not one of PostgreSQL: postgresql://user@host/database is expected"
+        )
+    pooler = parsed.query.get(_POOLER)
+    if pooler not in (None, "transaction"):
+        raise InvalidSettings(f"the ledger's URL: {_POOLER} may be 'transaction' only")
+    arguments = {"timeout": CONNECT_SECONDS, "server_settings": {"application_name": "casenotes"}}
+    if pooler is not None:
+        arguments |= _UNPREPARED
+    return parsed.set(drivername="postgresql+asyncpg").difference_update_query([_POOLER]), arguments
+
+
+def _watch(engine: sa.Engine) -> None:
+    @sa.event.listens_for(engine, "checkout")
+    def _refuse_closed(connection: DBAPIConnection, _: ConnectionPoolEntry, __: object) -> None:
+        # The loop has seen the server close a connection: no need to ask the server, and no request to lose.
+        driver: Any = connection.driver_connection
+        if driver.is_closed():
+            raise DisconnectionError
+
+    @sa.event.listens_for(engine, "handle_error")
+    def _give_up_silent(context: ExceptionContext) -> None:
+        # A connection that did not answer in time is not asked to roll back as well: the wait would double.
+        if isinstance(context.original_exception, TimeoutError):
+            context.is_disconnect = True
+            context.invalidate_pool_on_disconnect = False

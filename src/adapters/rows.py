@@ -1,0 +1,281 @@
+"""Rows and models: one way between them, for every adapter that keeps rows.
+
+A row is a dict by column name. Column names are field names, with these exceptions: a tool call's ``result`` is
+text beside ``result_is_json``; ``step_number``, of the old system, is written for those who still read it; and
+what old rows leave empty or say in other words is settled here, on reading.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, TypeAlias, TypeVar
+
+from attrs import fields_dict
+from cattrs import BaseValidationError, Converter
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+from casenotes.core.errors import LedgerUnavailable
+from casenotes.core.model import (
+    AgentStep,
+    Case,
+    CaseSource,
+    ChatSession,
+    DiagnosisRun,
+    Feedback,
+    HistoricalSession,
+    IdempotencyKey,
+    RunStatus,
+    StepStatus,
+    ToolInvocation,
+)
+from casenotes.core.rules import answer_preview
+from casenotes.core.text import Json, json_text
+from casenotes.core.views import HistoricalTrace, RunSummary
+
+Row: TypeAlias = dict[str, Any]
+AnyRow: TypeAlias = Mapping[str, Any]
+Model = TypeVar("Model")
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_GOOD_OLD_WORDS: Final = frozenset({"SUCCESS", "SUCCEEDED", "COMPLETED", "FINISHED", "DONE", "OK"})
+
+_ENDING: Final = (
+    "status",
+    "answer",
+    "error_message",
+    "self_evaluation",
+    "orchestration_trace",
+    "degraded",
+    "step_count",
+    "tool_call_count",
+    "updated_at",
+    "finished_at",
+)
+
+
+def utc(value: datetime) -> datetime:
+    """The same moment in UTC. Raises ``ValueError`` for a naive time: nobody knows which moment it means."""
+    if value.utcoffset() is None:
+        raise ValueError("a time must be aware")
+    return value.astimezone(UTC)
+
+
+def to_row(model: object) -> Row:
+    """The row of a model, without ``id``, which the store assigns. It shares nothing that can change.
+
+    Raises ``ValueError`` for a naive time or a value of another type than its field's.
+    """
+    row: Row = _converter.unstructure(model)
+    row.pop("id", None)
+    return row
+
+
+def from_row(model: type[Model], row: AnyRow) -> Model:
+    """The model of a row; columns it has no field for are ignored. It shares nothing that can change.
+
+    Raises ``LedgerUnavailable``, naming row and column, for a row that this version cannot read.
+    """
+    try:
+        return _converter.structure(row, model)
+    except (BaseValidationError, ValueError) as error:
+        where = f"{model.__name__} row {row.get('id', row.get('session_id'))}"
+        raise LedgerUnavailable(f"{where} cannot be read: {_broken_columns(error)}") from None
+
+
+def ending_row(run: DiagnosisRun) -> Row:
+    """The columns that the end of a run writes. Raises ``ValueError`` for a run that has not ended."""
+    if run.status is RunStatus.RUNNING:
+        raise ValueError("a run ends as SUCCESS or FAILED, not as RUNNING")
+    row = to_row(run)
+    return {name: row[name] for name in _ENDING} | {"lease_owner": None, "lease_expires_at": None}
+
+
+def feedback_row(feedback: Feedback) -> Row:
+    """The columns that a feedback writes to a run, ``updated_at`` aside."""
+    at = feedback.updated_at
+    return {
+        "feedback": feedback.rating,
+        "feedback_comment": feedback.comment,
+        "feedback_at": None if at is None else utc(at),
+    }
+
+
+def automatic_case_row(case: Case) -> Row:
+    """The row of an automatic case. Raises ``ValueError`` for a case from elsewhere."""
+    if case.source is not CaseSource.AUTO:
+        raise ValueError("only an automatic case is stored by its run")
+    return to_row(case)
+
+
+def run_summary(row: AnyRow, answer: str | None) -> RunSummary:
+    """The summary of a run's row. Of ``answer``, enough for the preview will do."""
+    return from_row(RunSummary, {**row, "answer_preview": answer_preview(answer)})
+
+
+def historical_trace(
+    session: AnyRow, step_rows: Sequence[AnyRow], tool_rows: Sequence[AnyRow]
+) -> HistoricalTrace:
+    """A historical session with its rows that belong to no run, in old order: by step number, then id.
+
+    They are numbered from 1 as a run's would be, and a tool call points at the first step of its step number.
+    """
+    steps = sorted(step_rows, key=_old_order)
+    tools = sorted(tool_rows, key=_old_order)
+    sequences: dict[int | None, int] = {}
+    for sequence, row in enumerate(steps, 1):
+        sequences.setdefault(row["step_number"], sequence)
+    sequences.pop(None, None)
+    return HistoricalTrace(
+        session=from_row(HistoricalSession, session),
+        agent_steps=tuple(
+            from_row(AgentStep, {**row, "sequence": sequence}) for sequence, row in enumerate(steps, 1)
+        ),
+        tool_invocations=tuple(
+            from_row(
+                ToolInvocation,
+                {**row, "sequence": sequence, "step_sequence": sequences.get(row["step_number"])},
+            )
+            for sequence, row in enumerate(tools, 1)
+        ),
+    )
+
+
+def _old_order(row: AnyRow) -> tuple[bool, int, int]:
+    number = row["step_number"]
+    return number is None, number or 0, row["id"]
+
+
+def _broken_columns(error: Exception) -> str:
+    if not isinstance(error, BaseValidationError):
+        return "a value of the wrong type"
+    known = (
+        getattr(note, "name", None) for one in error.exceptions for note in getattr(one, "__notes__", ())
+    )
+    return ", ".join(sorted({name for name in known if name})) or "a value is missing"
+
+
+def _copied(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
+
+
+def _exactly(kind: type) -> Callable[[Any, object], Any]:
+    """A structure hook that takes a value of this type and coerces none: ``str([1])`` would be a lie."""
+
+    def hook(value: Any, _: object) -> Any:
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ValueError(f"not {kind.__name__}")
+        return value
+
+    return hook
+
+
+def _plain(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not str")
+    return str.__str__(value)  # of an enum's member the word, not the member
+
+
+def _step_status(word: str | None, error_message: str | None) -> str:
+    if word is None:
+        return StepStatus.SUCCESS if error_message is None else StepStatus.FAILED
+    return StepStatus.SUCCESS if word.strip().upper() in _GOOD_OLD_WORDS else StepStatus.FAILED
+
+
+def _settled(row: AnyRow) -> Row:
+    """A step's or tool call's row, with what old rows leave empty filled in."""
+    sequence = row.get("sequence")
+    return {
+        **row,
+        **_times(row),
+        "run_id": row.get("run_id") or "",
+        "sequence": (row.get("step_number") or 0) if sequence is None else sequence,
+        "status": _step_status(row.get("status"), row.get("error_message")),
+    }
+
+
+def _settled_step(row: AnyRow) -> Row:
+    settled = _settled(row)
+    return settled | {name: settled.get(name) or "" for name in ("agent_name", "step_type")}
+
+
+def _settled_tool(row: AnyRow) -> Row:
+    settled = _settled(row)
+    result = settled.get("result")
+    settled["tool_name"] = settled.get("tool_name") or ""
+    settled["result"] = json.loads(result) if result is not None and settled["result_is_json"] else result
+    return settled
+
+
+def _settled_case(row: AnyRow) -> Row:
+    return {**row, **_times(row), "query": row.get("query") or "", "answer": row.get("answer") or ""}
+
+
+def _settled_historical(row: AnyRow) -> Row:
+    return {**row, **_times(row)}
+
+
+def _times(row: AnyRow) -> Row:
+    """When the row was made and last changed; where it tells neither, the start of 1970."""
+    made, changed = row.get("created_at"), row.get("updated_at")
+    return {"created_at": made or changed or _EPOCH, "updated_at": changed or made or _EPOCH}
+
+
+def _step_row(row: Row) -> Row:
+    row["step_number"] = row["sequence"]
+    return row
+
+
+def _tool_row(row: Row) -> Row:
+    result = row["result"]
+    row["step_number"] = row["step_sequence"]
+    row["result_is_json"] = result is not None and not isinstance(result, str)
+    row["result"] = json_text(result) if row["result_is_json"] else result
+    return row
+
+
+_JSON_FIELDS: Final = frozenset({"self_evaluation", "orchestration_trace", "arguments", "result"})
+_JSON = override(struct_hook=lambda value, _: _copied(value), unstruct_hook=_copied)
+
+
+def _register(
+    converter: Converter,
+    model: type[Any],
+    *,
+    reading: Callable[[AnyRow], Row] | None = None,
+    writing: Callable[[Row], Row] | None = None,
+) -> None:
+    overrides: dict[str, Any] = {name: _JSON for name in fields_dict(model) if name in _JSON_FIELDS}
+    structure = make_dict_structure_fn(model, converter, **overrides)
+    unstructure = make_dict_unstructure_fn(model, converter, **overrides)
+    converter.register_structure_hook(
+        model, structure if reading is None else lambda row, kind: structure(reading(row), kind)
+    )
+    converter.register_unstructure_hook(
+        model, unstructure if writing is None else lambda value: writing(unstructure(value))
+    )
+
+
+def _make_converter() -> Converter:
+    converter = Converter()
+    for kind in (str, int, bool, datetime):
+        converter.register_structure_hook(kind, _exactly(kind))
+    converter.register_structure_hook(StrEnum, lambda word, kind: kind(word))  # else str's hook would do
+    converter.register_unstructure_hook(str, _plain)
+    converter.register_unstructure_hook(datetime, utc)
+    for model in (ChatSession, DiagnosisRun, IdempotencyKey, RunSummary):
+        _register(converter, model)
+    _register(converter, HistoricalSession, reading=_settled_historical)
+    _register(converter, AgentStep, reading=_settled_step, writing=_step_row)
+    _register(converter, ToolInvocation, reading=_settled_tool, writing=_tool_row)
+    _register(converter, Case, reading=_settled_case)
+    return converter
+
+
+_converter: Final = _make_converter()

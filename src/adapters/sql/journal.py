@@ -1,0 +1,90 @@
+"""Steps and tool calls in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import sqlalchemy as sa
+from attrs import frozen
+
+from casenotes.adapters.rows import Row, from_row, to_row
+from casenotes.adapters.sql.dialect import Dialect, Insert
+from casenotes.adapters.sql.runs import this_run, why_not_running
+from casenotes.adapters.sql.tables import agent_step, diagnosis_run, tool_invocation
+from casenotes.adapters.sql.transaction import Transaction
+from casenotes.core.model import AgentStep, RunMetrics, RunStatus, ToolInvocation
+
+
+def _of_run(table: sa.Table) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        table.c.session_id == sa.bindparam("of_session", type_=sa.Text),
+        table.c.run_id == sa.bindparam("of_run", type_=sa.Text),
+    )
+
+
+def _rows(table: sa.Table) -> sa.Select[tuple[object, ...]]:
+    return sa.select(table).where(_of_run(table)).order_by(table.c.sequence, table.c.id)
+
+
+def _number(table: sa.Table) -> sa.ScalarSelect[int]:
+    return sa.select(sa.func.count()).select_from(table).where(_of_run(table)).scalar_subquery()
+
+
+_STEPS = _rows(agent_step)
+_TOOLS = _rows(tool_invocation)
+_COUNT = sa.select(_number(agent_step).label("step_count"), _number(tool_invocation).label("tool_call_count"))
+
+
+@cache
+def _add(dialect: Dialect, table: sa.Table) -> Insert:
+    """Insert a row if its run is RUNNING, and stays so until this is committed (hence the shared lock)."""
+    names = [column.name for column in table.c if column.name != "id"]
+    running = (
+        sa.select(*(sa.bindparam(name, type_=table.c[name].type) for name in names))
+        .select_from(diagnosis_run)
+        .where(
+            diagnosis_run.c.session_id == sa.bindparam("session_id"),
+            diagnosis_run.c.run_id == sa.bindparam("run_id"),
+            diagnosis_run.c.status == RunStatus.RUNNING.value,
+        )
+        .with_for_update(read=True)
+    )
+    insert = dialect.insert(table).from_select(names, running)
+    return insert.on_conflict_do_nothing(index_elements=["run_id", "sequence"])
+
+
+@frozen
+class JournalReader:
+    """``casenotes.ports.ledger.JournalView``."""
+
+    _transaction: Transaction
+
+    async def steps(self, session_id: str, run_id: str) -> Sequence[AgentStep]:
+        rows = await self._transaction.all(_STEPS, this_run(session_id, run_id))
+        return [from_row(AgentStep, row) for row in rows]
+
+    async def tools(self, session_id: str, run_id: str) -> Sequence[ToolInvocation]:
+        rows = await self._transaction.all(_TOOLS, this_run(session_id, run_id))
+        return [from_row(ToolInvocation, row) for row in rows]
+
+    async def count(self, session_id: str, run_id: str) -> RunMetrics:
+        row = await self._transaction.one(_COUNT, this_run(session_id, run_id))
+        assert row is not None
+        return RunMetrics(**row)
+
+
+@frozen
+class JournalWriter(JournalReader):
+    """``casenotes.ports.ledger.Journal``."""
+
+    async def add_step(self, step: AgentStep) -> None:
+        await self._add(agent_step, to_row(step))
+
+    async def add_tool(self, tool: ToolInvocation) -> None:
+        await self._add(tool_invocation, to_row(tool))
+
+    async def _add(self, table: sa.Table, row: Row) -> None:
+        if await self._transaction.run(_add(self._transaction.dialect, table), row) == 0:
+            reason = await why_not_running(self._transaction, row["session_id"], row["run_id"])
+            raise reason or ValueError(f"the run has a row with sequence {row['sequence']} already")

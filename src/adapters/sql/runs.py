@@ -1,0 +1,195 @@
+"""Runs in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Final
+
+import sqlalchemy as sa
+from attrs import frozen
+
+from casenotes.adapters.rows import (
+    AnyRow,
+    ending_row,
+    feedback_row,
+    from_row,
+    run_summary,
+    to_row,
+    utc,
+)
+from casenotes.adapters.sql.dialect import Dialect, Insert
+from casenotes.adapters.sql.tables import UtcDateTime, diagnosis_run
+from casenotes.adapters.sql.transaction import Transaction
+from casenotes.core.errors import InvalidTransition, RunAlreadyExists, RunNotFound
+from casenotes.core.model import DiagnosisRun, Feedback, RunStatus
+from casenotes.core.rules import PREVIEW_LENGTH
+from casenotes.core.text import fold
+from casenotes.core.views import RunSummary
+
+_run = diagnosis_run.c
+
+_of_session = _run.session_id == sa.bindparam("of_session", type_=sa.Text)
+_this_run = sa.and_(_of_session, _run.run_id == sa.bindparam("of_run", type_=sa.Text))
+_is_running = _run.status == sa.literal_column(f"'{RunStatus.RUNNING}'")  # as the lease index has it
+_newest_first = (_run.created_at.desc(), _run.id.desc())
+
+_GET = sa.select(diagnosis_run).where(_this_run)
+_LATEST = sa.select(diagnosis_run).where(_of_session).order_by(*_newest_first).limit(1)
+_LOCK = _GET.with_for_update()
+_LOCK_LATEST = _LATEST.with_for_update()
+_STATUS = sa.select(_run.status).where(_this_run)
+_POSITION = sa.select(_run.created_at, _run.id).where(_this_run)
+_ANSWER = sa.select(_run.answer).where(_this_run)
+
+_START_CHARS: Final = 5 * PREVIEW_LENGTH
+"""How much of an answer is read for its preview: enough, unless most of it is white space."""
+
+_FIRST_PAGE = (
+    sa.select(
+        _run.run_id,
+        _run.session_id,
+        _run.query,
+        _run.status,
+        _run.agent_flow,
+        sa.func.substr(_run.answer, 1, _START_CHARS).label("answer_start"),
+        _run.step_count,
+        _run.tool_call_count,
+        _run.created_at,
+        _run.updated_at,
+    )
+    .where(_of_session)
+    .order_by(*_newest_first)
+    .limit(sa.bindparam("limit"))
+)
+_NEXT_PAGE = _FIRST_PAGE.where(
+    sa.tuple_(_run.created_at, _run.id)
+    < sa.tuple_(sa.bindparam("created_at", type_=UtcDateTime), sa.bindparam("id", type_=sa.BigInteger))
+)
+
+# A running run without a lease has nobody who executes it: ``core.rules.lease_expired``.
+_lease_is_over = sa.or_(
+    _run.lease_expires_at.is_(None), _run.lease_expires_at < sa.bindparam("now", type_=UtcDateTime)
+)
+_EXPIRED = (
+    sa.select(diagnosis_run)
+    .where(_is_running, _lease_is_over)
+    .order_by(_run.lease_expires_at.asc().nulls_first(), _run.id)
+    .limit(sa.bindparam("limit"))
+)
+
+_END = sa.update(diagnosis_run).where(_this_run, _is_running)
+_CONTEXT_DEGRADED = sa.update(diagnosis_run).where(_this_run).values(context_degraded=True)
+_FEEDBACK = sa.update(diagnosis_run).where(_this_run)
+_feedback_at = sa.bindparam("raised_to", type_=UtcDateTime)
+_RAISE_UPDATED = (
+    sa.update(diagnosis_run).where(_this_run, _run.updated_at < _feedback_at).values(updated_at=_feedback_at)
+)
+_RENEW = (
+    sa.update(diagnosis_run)
+    .where(
+        _run.run_id.in_(sa.bindparam("run_ids", expanding=True)),
+        _is_running,
+        _run.lease_owner == sa.bindparam("owner"),
+    )
+    .values(lease_expires_at=sa.bindparam("until", type_=UtcDateTime))
+    .returning(_run.run_id)
+)
+
+
+@cache
+def _add(dialect: Dialect) -> Insert:
+    return dialect.insert(diagnosis_run).on_conflict_do_nothing(index_elements=["run_id"])
+
+
+def this_run(session_id: str, run_id: str) -> dict[str, object]:
+    """The values that name a run in the statements on runs."""
+    return {"of_session": session_id, "of_run": run_id}
+
+
+async def why_not_running(transaction: Transaction, session_id: str, run_id: str) -> Exception | None:
+    """``RunNotFound`` or ``InvalidTransition``, or ``None`` when the run is RUNNING."""
+    row = await transaction.one(_STATUS, this_run(session_id, run_id))
+    if row is None:
+        return RunNotFound(session_id, run_id)
+    return None if row["status"] == RunStatus.RUNNING else InvalidTransition(run_id)
+
+
+@frozen
+class RunsReader:
+    """``casenotes.ports.ledger.RunsView``."""
+
+    _transaction: Transaction
+
+    async def get(self, session_id: str, run_id: str) -> DiagnosisRun | None:
+        return _model(await self._transaction.one(_GET, this_run(session_id, run_id)))
+
+    async def latest(self, session_id: str) -> DiagnosisRun | None:
+        return _model(await self._transaction.one(_LATEST, {"of_session": session_id}))
+
+    async def page(self, session_id: str, *, before: str | None, limit: int) -> Sequence[RunSummary]:
+        statement, values = _FIRST_PAGE, {"of_session": session_id, "limit": limit}
+        if before is not None:
+            position = await self._transaction.one(_POSITION, this_run(session_id, before))
+            if position is None:
+                raise RunNotFound(session_id, before)
+            statement, values = _NEXT_PAGE, {**values, **position}
+        rows = await self._transaction.all(statement, values)
+        return [run_summary(row, await self._enough_of_answer(row)) for row in rows]
+
+    async def _enough_of_answer(self, row: AnyRow) -> str | None:
+        """The start of the answer if it fills the preview, else the whole."""
+        start: str | None = row["answer_start"]
+        if start is None or len(start) < _START_CHARS or len(fold(start, _START_CHARS)) > PREVIEW_LENGTH:
+            return start
+        whole = await self._transaction.one(_ANSWER, this_run(row["session_id"], row["run_id"]))
+        return start if whole is None else whole["answer"]
+
+    async def expired(self, *, now: datetime, limit: int) -> Sequence[DiagnosisRun]:
+        rows = await self._transaction.all(_EXPIRED, {"now": utc(now), "limit": limit})
+        return [from_row(DiagnosisRun, row) for row in rows]
+
+
+@frozen
+class RunsWriter(RunsReader):
+    """``casenotes.ports.ledger.Runs``."""
+
+    async def add(self, run: DiagnosisRun) -> DiagnosisRun:
+        if await self._transaction.run(_add(self._transaction.dialect), to_row(run)) == 0:
+            raise RunAlreadyExists(run.run_id)
+        stored = await self.get(run.session_id, run.run_id)
+        assert stored is not None
+        return stored
+
+    async def lock(self, session_id: str, run_id: str) -> DiagnosisRun | None:
+        return _model(await self._transaction.one(_LOCK, this_run(session_id, run_id)))
+
+    async def lock_latest(self, session_id: str) -> DiagnosisRun | None:
+        return _model(await self._transaction.one(_LOCK_LATEST, {"of_session": session_id}))
+
+    async def end(self, run: DiagnosisRun) -> None:
+        statement = _END.values(ending_row(run))
+        if await self._transaction.run(statement, this_run(run.session_id, run.run_id)) == 0:
+            reason = await why_not_running(self._transaction, run.session_id, run.run_id)
+            raise reason or InvalidTransition(run.run_id)
+
+    async def set_context_degraded(self, session_id: str, run_id: str) -> None:
+        if await self._transaction.run(_CONTEXT_DEGRADED, this_run(session_id, run_id)) == 0:
+            raise RunNotFound(session_id, run_id)
+
+    async def set_feedback(self, session_id: str, run_id: str, feedback: Feedback) -> None:
+        changes, run = feedback_row(feedback), this_run(session_id, run_id)
+        if await self._transaction.run(_FEEDBACK.values(changes), run) == 0:
+            raise RunNotFound(session_id, run_id)
+        if changes["feedback_at"] is not None:
+            await self._transaction.run(_RAISE_UPDATED, run | {"raised_to": changes["feedback_at"]})
+
+    async def renew(self, run_ids: Collection[str], *, owner: str, until: datetime) -> frozenset[str]:
+        values = {"run_ids": list(run_ids), "owner": owner, "until": utc(until)}
+        rows = await self._transaction.all(_RENEW, values)
+        return frozenset(row["run_id"] for row in rows)
+
+
+def _model(row: AnyRow | None) -> DiagnosisRun | None:
+    return None if row is None else from_row(DiagnosisRun, row)

@@ -1,0 +1,212 @@
+"""Ledgers that write wrongly, each in one way that a real one might."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from typing import cast
+
+from attrs import evolve
+from contract.sabotage import BrokenLedger, Overlay
+
+from casenotes.core.errors import InvalidTransition
+from casenotes.core.model import (
+    AgentStep,
+    Case,
+    DiagnosisRun,
+    IdempotencyKey,
+    ToolInvocation,
+)
+from casenotes.core.views import Erasure
+from casenotes.ports.ledger import Ledger, LedgerView, UnitOfWork
+
+EVERYTHING = 1000
+
+
+class CommitsOnError(BrokenLedger):
+    @asynccontextmanager
+    async def work(self) -> AsyncIterator[UnitOfWork]:
+        async with self.sound.work() as work:
+            try:
+                yield work
+            except Exception:
+                await work.commit()
+                raise
+
+
+class CommitsUnasked(BrokenLedger):
+    @asynccontextmanager
+    async def work(self) -> AsyncIterator[UnitOfWork]:
+        async with self.sound.work() as work:
+            yield work
+            await work.commit()
+
+
+class KeepsWhatItWasGiven(BrokenLedger):
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: dict[str, list[ToolInvocation]] = {}
+
+    def in_view(self, view: LedgerView) -> object:
+        async def tools(session_id: str, run_id: str) -> Sequence[ToolInvocation]:
+            return self.given.get(run_id, [])
+
+        return Overlay(view, journal=Overlay(view.journal, tools=tools))
+
+    def in_work(self, work: UnitOfWork) -> object:
+        async def add_tool(tool: ToolInvocation) -> None:
+            await work.journal.add_tool(tool)
+            self.given.setdefault(tool.run_id, []).append(tool)
+
+        return Overlay(work, journal=Overlay(work.journal, add_tool=add_tool))
+
+
+class DoublesACase(BrokenLedger):
+    def __init__(self) -> None:
+        super().__init__()
+        self.doubles: list[Case] = []
+
+    def in_view(self, view: LedgerView) -> object:
+        async def page(*, query: str | None, before: int | None, limit: int) -> Sequence[Case]:
+            return [*self.doubles, *await view.cases.page(query=query, before=before, limit=limit)]
+
+        return Overlay(view, cases=Overlay(view.cases, page=page))
+
+    def in_work(self, work: UnitOfWork) -> object:
+        async def put(case: Case) -> Case:
+            again = await work.cases.of_run(case.diagnosis_id) is not None
+            stored = await work.cases.put(case)
+            if again:
+                self.doubles.append(evolve(stored, id=EVERYTHING + len(self.doubles)))
+            return stored
+
+        return Overlay(work, cases=Overlay(work.cases, put=put))
+
+
+class ReusesIdsAfterErase(BrokenLedger):
+    def __init__(self) -> None:
+        super().__init__()
+        self.living: dict[str, list[int]] = {}
+
+    def in_work(self, work: UnitOfWork) -> object:
+        async def add(run: DiagnosisRun) -> DiagnosisRun:
+            number = max((n for numbers in self.living.values() for n in numbers), default=0) + 1
+            self.living.setdefault(run.session_id, []).append(number)
+            return evolve(await work.runs.add(run), id=number)
+
+        async def erase(session_id: str) -> Erasure | None:
+            self.living.pop(session_id, None)
+            return await work.erase(session_id)
+
+        return Overlay(work, runs=Overlay(work.runs, add=add), erase=erase)
+
+
+class ErasesByPrefix(BrokenLedger):
+    def in_work(self, work: UnitOfWork) -> object:
+        async def erase(session_id: str) -> Erasure | None:
+            for other in await work.sessions.page(query=None, before=None, limit=EVERYTHING):
+                if other.session.session_id.startswith(f"{session_id}-"):
+                    await work.erase(other.session.session_id)
+            return await work.erase(session_id)
+
+        return Overlay(work, erase=erase)
+
+
+class EndsARunTwice(BrokenLedger):
+    def in_work(self, work: UnitOfWork) -> object:
+        async def end(run: DiagnosisRun) -> None:
+            with suppress(InvalidTransition):
+                await work.runs.end(run)
+
+        return Overlay(work, runs=Overlay(work.runs, end=end))
+
+
+class TakesStepsAfterTheEnd(BrokenLedger):
+    def in_work(self, work: UnitOfWork) -> object:
+        async def add_step(step: AgentStep) -> None:
+            with suppress(InvalidTransition):
+                await work.journal.add_step(step)
+
+        return Overlay(work, journal=Overlay(work.journal, add_step=add_step))
+
+
+class GivesAKeyToTwo(BrokenLedger):
+    def in_work(self, work: UnitOfWork) -> object:
+        async def claim(key: IdempotencyKey) -> IdempotencyKey | None:
+            holder = await work.keys.claim(key)
+            return None if holder and holder.run_id < key.run_id else holder
+
+        return Overlay(work, keys=Overlay(work.keys, claim=claim))
+
+
+class ViewThatWrites(BrokenLedger):
+    @asynccontextmanager
+    async def view(self) -> AsyncIterator[LedgerView]:
+        async with self.sound.work() as work:
+            yield work
+            await work.commit()
+
+
+class LosesTouchesAtOnce(BrokenLedger):
+    """Each writes the count that it read before it waited for its turn."""
+
+    waiting = 0
+
+    @asynccontextmanager
+    async def work(self) -> AsyncIterator[UnitOfWork]:
+        self.waiting += 1
+        try:
+            await asyncio.sleep(0)
+            async with super().work() as work:
+                yield work
+        finally:
+            self.waiting -= 1
+
+    def in_work(self, work: UnitOfWork) -> object:
+        async def touch(
+            session_id: str, *, at: datetime, expires_at: datetime | None, answered: bool
+        ) -> None:
+            counted = answered and self.waiting == 1
+            await work.sessions.touch(session_id, at=at, expires_at=expires_at, answered=counted)
+
+        return Overlay(work, sessions=Overlay(work.sessions, touch=touch))
+
+
+class SaysItRenewedEverybodysLease(BrokenLedger):
+    def in_work(self, work: UnitOfWork) -> object:
+        async def renew(run_ids: Collection[str], *, owner: str, until: datetime) -> frozenset[str]:
+            await work.runs.renew(run_ids, owner=owner, until=until)
+            return frozenset(run_ids)
+
+        return Overlay(work, runs=Overlay(work.runs, renew=renew))
+
+
+class LocksNothing(BrokenLedger):
+    """Each call is a transaction of its own, whatever was locked by the call before it."""
+
+    @asynccontextmanager
+    async def work(self) -> AsyncIterator[UnitOfWork]:
+        async def commit() -> None:
+            pass
+
+        alone = {name: EachCallAlone(self.sound, name) for name in ("sessions", "runs", "cases")}
+        yield cast(UnitOfWork, Overlay(self.sound, commit=commit, **alone))
+
+
+class EachCallAlone:
+    """A repository whose every call opens and commits a unit of work."""
+
+    def __init__(self, ledger: Ledger, repository: str) -> None:
+        self._ledger = ledger
+        self._repository = repository
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[object]]:
+        async def call(*args: object, **kwargs: object) -> object:
+            async with self._ledger.work() as work:
+                result = await getattr(getattr(work, self._repository), method)(*args, **kwargs)
+                await work.commit()
+            return result
+
+        return call
