@@ -1,0 +1,97 @@
+"""casenotes: the record of what a diagnosis agent did, run by run.
+
+async with casenotes.open("sqlite+aiosqlite:///runs.db") as notes:
+    async with notes.run("Why is checkout slow?") as run:
+        async with run.step("planner", model="...") as step:
+            step.output = "look at the logs first"
+        await run.tool("logs.search", {"q": "timeout"}, result="312 hits")
+        run.answer("Pool exhausted after deploy 481. [T1]")
+    trace = await notes.trace(run.session_id)
+"""
+
+from __future__ import annotations
+
+from casenotes.core.errors import (
+    CasenotesError,
+    ContextUnavailable,
+    InvalidInput,
+    InvalidSettings,
+    InvalidTransition,
+    LedgerUnavailable,
+    NotFound,
+    RunNotFound,
+    SchemaOutOfDate,
+    SessionNotFound,
+    ShuttingDown,
+    TooManyRunning,
+)
+from casenotes.core.model import (
+    AgentFlow,
+    AgentStep,
+    Case,
+    CaseSource,
+    CaseStatus,
+    ChatSession,
+    DiagnosisRun,
+    Feedback,
+    Rating,
+    RunStatus,
+    SessionStatus,
+    StepStatus,
+    ToolInvocation,
+)
+from casenotes.core.orchestration import Node, TerminationReason
+from casenotes.core.views import (
+    Erasure,
+    FeedbackReceipt,
+    RunSummary,
+    RunTrace,
+    SessionOverview,
+    SessionSummary,
+    SummarySource,
+)
+from casenotes.entrypoints.graph_moves import GraphMoves
+from casenotes.entrypoints.library import Notes, open
+from casenotes.entrypoints.run_block import Run, Step
+
+__all__ = [
+    "AgentFlow",
+    "AgentStep",
+    "Case",
+    "CaseSource",
+    "CaseStatus",
+    "CasenotesError",
+    "ChatSession",
+    "ContextUnavailable",
+    "DiagnosisRun",
+    "Erasure",
+    "Feedback",
+    "FeedbackReceipt",
+    "GraphMoves",
+    "InvalidInput",
+    "InvalidSettings",
+    "InvalidTransition",
+    "LedgerUnavailable",
+    "Node",
+    "NotFound",
+    "Notes",
+    "Rating",
+    "Run",
+    "RunNotFound",
+    "RunStatus",
+    "RunSummary",
+    "RunTrace",
+    "SchemaOutOfDate",
+    "SessionNotFound",
+    "SessionOverview",
+    "SessionStatus",
+    "SessionSummary",
+    "ShuttingDown",
+    "Step",
+    "StepStatus",
+    "SummarySource",
+    "TerminationReason",
+    "TooManyRunning",
+    "ToolInvocation",
+    "open",
+]

@@ -1,0 +1,41 @@
+"""The application: routes over a service, with errors answered, requests counted and callers checked."""
+
+from __future__ import annotations
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from casenotes.core.service.service import Service
+from casenotes.entrypoints.http.bodies import LIMIT_BYTES
+from casenotes.entrypoints.http.errors import errors_answered
+from casenotes.entrypoints.http.keys import METRICS, SERVICE
+from casenotes.entrypoints.http.metrics import Metrics
+from casenotes.entrypoints.http.routes import routes
+from casenotes.entrypoints.http.security import ApiKeys, add_security_headers, keys_required
+from casenotes.entrypoints.settings import Settings
+
+
+def make_app(service: Service, settings: Settings, metrics: Metrics | None = None) -> web.Application:
+    """The application over a running service. ``metrics`` are those that the service's observer counts in."""
+    counted = metrics or Metrics.fresh()
+    counted.show_running(lambda: len(service.executions.running()))
+    app = web.Application(
+        client_max_size=LIMIT_BYTES,
+        middlewares=[requests_counted, errors_answered, keys_required(ApiKeys.of(settings))],
+    )
+    app[SERVICE] = service
+    app[METRICS] = counted
+    app.add_routes(routes())
+    app.on_response_prepare.append(add_security_headers)
+    return app
+
+
+@web.middleware
+async def requests_counted(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Count the request by the template of its path, once it is answered."""
+    response = await handler(request)
+    resource = request.match_info.route.resource
+    request.app[METRICS].answered(
+        request.method, "unknown" if resource is None else resource.canonical, response.status
+    )
+    return response

@@ -1,0 +1,115 @@
+"""Logging: one line an event, for people or as JSON, with no secret and no control character in it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+import structlog
+from aiohttp.abc import AbstractAccessLogger
+from aiohttp.web import BaseRequest, StreamResponse
+from structlog.typing import EventDict, Processor
+
+from casenotes.core.redaction import redaction_for_key
+from casenotes.core.text import clean, clean_json
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL_IN_TRACEBACK = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_TRACEBACK = "exception"
+_FIRST = ("timestamp", "level", "logger", "event")
+_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+def configure(log_format: str | None = None, stream: TextIO | None = None) -> None:
+    """Send all logs, those of other libraries too, to ``stream`` (standard error), as ``console`` or ``json``.
+
+    Without a format: ``console`` on a terminal, else ``json``.
+    """
+    target = stream or sys.stderr
+    chosen = log_format or ("console" if target.isatty() else "json")
+    shared: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                cleaned,
+                _renderer(chosen, target),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells each connection it looks at
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _renderer(log_format: str, target: TextIO) -> Processor:
+    if log_format == "json":
+        return structlog.processors.JSONRenderer(ensure_ascii=False)
+    return structlog.dev.ConsoleRenderer(
+        colors=target.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+
+
+def cleaned(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """The event with each string clean: its secrets redacted, its control characters escaped; what it is, first."""
+    ordered = {key: event[key] for key in _FIRST if key in event} | dict(event)
+    return {key: _clean(key, value) for key, value in ordered.items()}
+
+
+def _clean(key: str, value: object) -> object:
+    redacted = redaction_for_key(key)
+    if redacted is not None:
+        return redacted
+    if isinstance(value, str):
+        pattern = _CONTROL_IN_TRACEBACK if key == _TRACEBACK else _CONTROL
+        return pattern.sub(_escape, clean(value))
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        return _escape_inside(clean_json(value))
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return _CONTROL.sub(_escape, clean(str(value)))
+
+
+def _escape_inside(value: object) -> object:
+    if isinstance(value, str):
+        return _CONTROL.sub(_escape, value)
+    if isinstance(value, dict):
+        return {_CONTROL.sub(_escape, key): _escape_inside(inner) for key, inner in value.items()}
+    return [_escape_inside(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match.group().encode("unicode_escape").decode("ascii")
+
+
+class AccessLog(AbstractAccessLogger):
+    """A line for each answered request; probes and scrapes only at debug level."""
+
+    def log(self, request: BaseRequest, response: StreamResponse, time: float) -> None:
+        level = logging.DEBUG if request.path in _QUIET else logging.INFO
+        structlog.get_logger("casenotes.http").log(
+            level,
+            "request",
+            method=request.method,
+            path=request.path,
+            status=response.status,
+            seconds=round(time, 3),
+            remote=request.remote,
+        )

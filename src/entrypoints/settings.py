@@ -1,0 +1,148 @@
+"""Settings: read from the environment once, in this one place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from attrs import field, frozen
+
+from casenotes.core.errors import InvalidSettings
+
+PREFIX = "CASENOTES_"
+T = TypeVar("T")
+
+
+@frozen
+class Settings:
+    """What can be set, with its default. Values that may hold a secret are left out of the repr."""
+
+    database_url: str = field(default="sqlite+aiosqlite:///casenotes.db", repr=False)
+    context_url: str = field(default="sqlite:///casenotes-context.db", repr=False)
+    context_ttl: timedelta = timedelta(days=1)
+    context_window: int = 6
+    evidence: Path | None = None
+    run_timeout: timedelta = timedelta(seconds=300)
+    run_lease: timedelta = timedelta(seconds=30)
+    shutdown_grace: timedelta = timedelta(seconds=20)
+    max_running: int = 64
+    api_keys: frozenset[str] = field(default=frozenset(), repr=False)
+    api_keys_file: Path | None = None
+    client_key: str | None = field(default=None, repr=False)
+    """The first of the API keys: the one that our own client sends."""
+    log_format: str | None = None
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """The settings of this environment. An empty variable counts as unset.
+
+        Raises ``InvalidSettings`` naming the variable, the shape of its value and what is allowed; the value
+        itself is never repeated, since it may hold a secret.
+        """
+        given = os.environ if environ is None else environ
+        unknown = Settings()
+
+        def read(name: str, parse: Callable[[str, str], T], default: T) -> T:
+            value = given.get(PREFIX + name, "").strip()
+            return parse(PREFIX + name, value) if value else default
+
+        return cls(
+            database_url=read("DATABASE_URL", _database_url, unknown.database_url),
+            context_url=read("CONTEXT_URL", _context_url, unknown.context_url),
+            context_ttl=read("CONTEXT_TTL", _seconds(1), unknown.context_ttl),
+            context_window=read("CONTEXT_WINDOW", _count(1, 1000), unknown.context_window),
+            evidence=read("EVIDENCE", _folder, unknown.evidence),
+            run_timeout=read("RUN_TIMEOUT", _seconds(0.001), unknown.run_timeout),
+            run_lease=read("RUN_LEASE", _seconds(0.1), unknown.run_lease),
+            shutdown_grace=read("SHUTDOWN_GRACE", _seconds(0), unknown.shutdown_grace),
+            max_running=read("MAX_RUNNING", _count(1, 100_000), unknown.max_running),
+            api_keys=read("API_KEYS", _keys, unknown.api_keys),
+            client_key=read("API_KEYS", _first_key, unknown.client_key),
+            api_keys_file=read("API_KEYS_FILE", _file, unknown.api_keys_file),
+            log_format=read("LOG_FORMAT", _one_of("console", "json"), unknown.log_format),
+        )
+
+
+def _wrong(name: str, value: str, allowed: str) -> InvalidSettings:
+    return InvalidSettings(f"{name}: {allowed}; got {len(value)} characters of another shape")
+
+
+def _starting(value: str, schemes: tuple[str, ...]) -> bool:
+    return value.partition(":")[0] in schemes and "://" in value
+
+
+def _database_url(name: str, value: str) -> str:
+    schemes = ("memory", "sqlite", "sqlite+aiosqlite", "postgresql", "postgresql+asyncpg", "postgres")
+    if not _starting(value, schemes):
+        raise _wrong(name, value, "must be memory://, sqlite+aiosqlite:///path or postgresql+asyncpg://...")
+    return value
+
+
+def _context_url(name: str, value: str) -> str:
+    if not _starting(value, ("memory", "sqlite", "sqlite+aiosqlite", "redis", "rediss", "unix")):
+        allowed = "must be memory://, sqlite:///path, redis://..., rediss://... or unix://..."
+        raise _wrong(name, value, allowed)
+    return value
+
+
+def _seconds(least: float) -> Callable[[str, str], timedelta]:
+    def parse(name: str, value: str) -> timedelta:
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = -1
+        if not least <= seconds <= 10 * 365 * 86400:
+            raise _wrong(name, value, f"must be a number of seconds, at least {least:g}")
+        return timedelta(seconds=seconds)
+
+    return parse
+
+
+def _count(least: int, most: int) -> Callable[[str, str], int]:
+    def parse(name: str, value: str) -> int:
+        if not value.isascii() or not value.isdigit() or not least <= int(value[:12]) <= most:
+            raise _wrong(name, value, f"must be a whole number from {least} to {most}")
+        return int(value)
+
+    return parse
+
+
+def _one_of(*allowed: str) -> Callable[[str, str], str]:
+    def parse(name: str, value: str) -> str:
+        if value not in allowed:
+            raise _wrong(name, value, f"must be {' or '.join(allowed)}")
+        return value
+
+    return parse
+
+
+def _folder(name: str, value: str) -> Path:
+    path = Path(value)
+    if not path.is_dir():
+        raise _wrong(name, value, "must be an existing folder that holds an incident pack")
+    return path
+
+
+def _file(name: str, value: str) -> Path:
+    path = Path(value)
+    if not path.is_file():
+        raise _wrong(name, value, "must be an existing file with one key a line")
+    return path
+
+
+def _keys(name: str, value: str) -> frozenset[str]:
+    return frozenset(_key_list(name, value))
+
+
+def _first_key(name: str, value: str) -> str:
+    return _key_list(name, value)[0]
+
+
+def _key_list(name: str, value: str) -> list[str]:
+    keys = [key for part in value.split(",") if (key := part.strip())]
+    if not keys or not all(key.isascii() and key.isprintable() for key in keys):
+        raise _wrong(name, value, "must be printable ASCII keys, separated by commas")
+    return keys

@@ -1,0 +1,118 @@
+"""Settings: read once, refused by name, and never shown where they may hold a secret."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from casenotes.core.errors import InvalidSettings
+from casenotes.entrypoints.settings import Settings
+
+DEFAULTS = {
+    "database_url": "sqlite+aiosqlite:///casenotes.db",
+    "context_url": "sqlite:///casenotes-context.db",
+    "context_ttl": timedelta(seconds=86_400),
+    "context_window": 6,
+    "evidence": None,
+    "run_timeout": timedelta(seconds=300),
+    "run_lease": timedelta(seconds=30),
+    "shutdown_grace": timedelta(seconds=20),
+    "max_running": 64,
+    "api_keys": frozenset[str](),
+    "api_keys_file": None,
+    "client_key": None,
+    "log_format": None,
+}
+
+
+def read(**given: str) -> Settings:
+    return Settings.from_environ({f"CASENOTES_{name}": value for name, value in given.items()})
+
+
+@pytest.mark.parametrize(("name", "default"), DEFAULTS.items())
+def test_what_is_not_set_has_its_default(name: str, default: object) -> None:
+    assert getattr(read(), name) == default
+    assert getattr(read(**{name.upper(): "  "}), name) == default
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "meaning"),
+    [
+        ("DATABASE_URL", "memory://", "database_url", "memory://"),
+        ("DATABASE_URL", " sqlite:///a.db ", "database_url", "sqlite:///a.db"),
+        ("DATABASE_URL", "postgresql://u:p@h/d", "database_url", "postgresql://u:p@h/d"),
+        ("CONTEXT_URL", "rediss://u:p@h/0", "context_url", "rediss://u:p@h/0"),
+        ("CONTEXT_URL", "unix:///run/redis.sock", "context_url", "unix:///run/redis.sock"),
+        ("CONTEXT_TTL", "60", "context_ttl", timedelta(seconds=60)),
+        ("CONTEXT_WINDOW", "1", "context_window", 1),
+        ("RUN_TIMEOUT", "0.5", "run_timeout", timedelta(seconds=0.5)),
+        ("RUN_LEASE", "1e1", "run_lease", timedelta(seconds=10)),
+        ("SHUTDOWN_GRACE", "0", "shutdown_grace", timedelta(0)),
+        ("MAX_RUNNING", "100000", "max_running", 100_000),
+        ("API_KEYS", " a, b ,,", "api_keys", frozenset({"a", "b"})),
+        ("API_KEYS", " b, a ,,", "client_key", "b"),
+        ("LOG_FORMAT", "json", "log_format", "json"),
+    ],
+)
+def test_what_is_set_is_read(name: str, value: str, field: str, meaning: object) -> None:
+    assert getattr(read(**{name: value}), field) == meaning
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "hunter2.db"),
+        ("DATABASE_URL", "mysql://u:hunter2@h/d"),
+        ("DATABASE_URL", "postgresql:hunter2"),
+        ("CONTEXT_URL", "postgresql://u:hunter2@h/d"),
+        ("CONTEXT_TTL", "hunter2"),
+        ("CONTEXT_TTL", "0"),
+        ("CONTEXT_TTL", "nan"),
+        ("CONTEXT_TTL", "inf"),
+        ("CONTEXT_WINDOW", "0"),
+        ("CONTEXT_WINDOW", "1.5"),
+        ("CONTEXT_WINDOW", "٣"),
+        ("EVIDENCE", "/nowhere/hunter2"),
+        ("RUN_TIMEOUT", "-1"),
+        ("RUN_TIMEOUT", "1e99"),
+        ("RUN_LEASE", "0"),
+        ("SHUTDOWN_GRACE", "-0.1"),
+        ("MAX_RUNNING", "0"),
+        ("MAX_RUNNING", "9" * 400),
+        ("API_KEYS", ","),
+        ("API_KEYS", "hunter2é"),
+        ("API_KEYS", "hunter\x002"),
+        ("API_KEYS_FILE", "/nowhere/hunter2"),
+        ("LOG_FORMAT", "hunter2"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_the_variables_name_and_never_repeated(name: str, value: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        read(**{name: value})
+    message = str(refused.value)
+    assert message.startswith(f"CASENOTES_{name}: must be ")
+    assert f"got {len(value)} characters" in message
+    assert "hunter2" not in message
+
+
+def test_a_folder_and_a_file_that_are_there_are_taken(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("k\n")
+    settings = read(EVIDENCE=str(tmp_path), API_KEYS_FILE=str(keys))
+    assert (settings.evidence, settings.api_keys_file) == (tmp_path, keys)
+
+
+def test_secrets_never_show() -> None:
+    settings = read(
+        DATABASE_URL="postgresql://u:hunter2@h/d", CONTEXT_URL="redis://u:hunter2@h/0", API_KEYS="hunter2"
+    )
+    assert "hunter2" not in repr(settings)
+    assert "hunter2" not in str(settings)
+
+
+def test_the_environment_is_read_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CASENOTES_MAX_RUNNING", "7")
+    assert Settings.from_environ().max_running == 7
+    assert Settings.from_environ({}).max_running == 64
