@@ -1,15 +1,34 @@
 #!/bin/sh
-# What the tests need from Debian: a headless browser. Does nothing where it is there already.
+# What the tests need from Debian, installed where it is missing: a headless browser, pgbouncer, nginx.
+# Starts no service: the tests start what they need, on ports of their own.
 set -eu
-for browser in chromium-headless-shell chromium chromium-browser google-chrome; do
-  command -v "$browser" >/dev/null 2>&1 && exit 0
-done
-[ -n "${CASENOTES_TEST_BROWSER:-}" ] && exit 0
-wanted="chromium-headless-shell"
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get install -y -qq --no-install-recommends "$wanted" >/dev/null 2>&1 ||
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends "$wanted" >/dev/null; }
-else
-  echo "The browser tests will skip; to run them: sudo apt-get install $wanted" >&2
+PATH="$PATH:/usr/sbin"
+
+has() {
+  for command in "$@"; do
+    command -v "$command" >/dev/null 2>&1 && return 0
+  done
+  return 1
+}
+
+wanted=""
+[ -n "${CASENOTES_TEST_BROWSER:-}" ] || has chromium-headless-shell chromium chromium-browser google-chrome ||
+  wanted="$wanted chromium-headless-shell"
+has pgbouncer || wanted="$wanted pgbouncer"
+has nginx || wanted="$wanted nginx-light"
+[ -n "$wanted" ] || exit 0
+
+if [ "$(id -u)" != 0 ] || ! has apt-get; then
+  echo "Some tests will skip; to run them: sudo apt-get install$wanted" >&2
+  exit 0
 fi
+
+policy=/usr/sbin/policy-rc.d # exit status 101 keeps a package from starting its service
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod +x "$policy"
+  trap 'rm -f "$policy"' EXIT
+fi
+export DEBIAN_FRONTEND=noninteractive
+install() { apt-get install -y -qq --no-install-recommends $wanted >/dev/null; }
+install 2>/dev/null || { apt-get update -qq && install; }
