@@ -57,7 +57,7 @@ $(DEV): $(VENV)/bin/python
 lock:  ## renew the lock files: UPGRADE=--upgrade, or UPGRADE='--upgrade-package NAME'
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip --disable-pip-version-check -qq install uv
-	$(VENV)/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --extra postgres --extra redis --group build --generate-hashes --no-header $(UPGRADE) -o $(RUNLOCK)
+	$(VENV)/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --extra postgres --extra redis --extra llm --group build --generate-hashes --no-header $(UPGRADE) -o $(RUNLOCK)
 	$(VENV)/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --all-extras --group dev --generate-hashes --no-header $(UPGRADE) -o $(LOCK)
 
 dist: $(DEV)  ## build the wheel into dist/
