@@ -72,7 +72,9 @@ def named(url: URL) -> str:
     if url.get_backend_name() == "sqlite":
         return f"the database file {url.database or ':memory:'}"
     host = url.host or url.query.get("host") or "a local socket"
-    return f"the database {url.database or url.username} on {host if isinstance(host, str) else ', '.join(host)}"
+    return (
+        f"the database {url.database or url.username} on {host if isinstance(host, str) else ', '.join(host)}"
+    )
 
 
 @contextmanager
