@@ -1,7 +1,7 @@
 """Runs the revisions on the connection in ``attributes["connection"]``, else on ``sqlalchemy.url``.
 
 A connection that is given inside a transaction is used as it is: its owner commits. Otherwise all the revisions of
-one command are one transaction of their own, on SQLite too.
+one command are one transaction of their own, on SQLite too, and the old system's rows are placed in runs after it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 from alembic import context
 from sqlalchemy import Connection
 
+from casenotes.adapters.migration import backfill, scripts
 from casenotes.adapters.migration.connections import exclusive, open_engine
 from casenotes.adapters.sql.tables import metadata
 
@@ -34,7 +35,11 @@ def run_on(connection: Connection) -> None:
         run_within(connection)
         return
     with exclusive(connection):
+        before = scripts.current_revision(connection)
         run_within(connection)
+        after = scripts.current_revision(connection)
+    if after is not None and scripts.has_runs(after) and scripts.pending(before, after):
+        backfill.place_all(connection)
 
 
 async def run_on_url(url: str) -> None:

@@ -1,7 +1,8 @@
 """Run isolation: a session has many runs, and a step or tool call belongs to one of them.
 
-Every session of the old system becomes one compatibility run (``casenotes.adapters.migration.backfill``). The old
-``diagnosis_session`` table stays as it is, and writable.
+Every session of the old system becomes one compatibility run: after this revision, in transactions of their own, so
+that no table is locked for long (``casenotes.adapters.migration.backfill``). The old ``diagnosis_session`` table stays
+as it is, and writable.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from alembic import context, op
 from sqlalchemy.dialects.postgresql import JSONB
 
-from casenotes.adapters.migration import backfill
+from casenotes.adapters.migration import backfill, fitting
 
 revision = "0002"
 down_revision = "0001"
@@ -23,13 +24,11 @@ moment = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
+    if not context.is_offline_mode():
+        fitting.fit(op.get_bind())
     create_tables()
     add_columns()
     create_indexes()
-    # A script that is only printed has no rows to read; the next `casenotes migrate upgrade` places them.
-    if not context.is_offline_mode():
-        placed = backfill.place_all(op.get_bind())
-        context.config.attributes.setdefault("placed", []).append(placed)
 
 
 def create_tables() -> None:
@@ -85,8 +84,8 @@ def add_columns() -> None:
 
 def create_indexes() -> None:
     op.create_index("ix_diagnosis_run_latest", "diagnosis_run", ["session_id", "created_at", "id"])
-    op.create_index("ix_agent_step_session", "agent_step", ["session_id"])
-    op.create_index("ix_tool_invocation_session", "tool_invocation", ["session_id"])
+    for table in ("agent_step", "tool_invocation"):  # another tool may have made one of this name
+        op.create_index(f"ix_{table}_session", table, ["session_id"], if_not_exists=True)
     op.create_index("ix_case_library_session", "case_library", ["session_id"])
     op.create_index(
         "ux_case_library_auto",

@@ -29,7 +29,15 @@ CONNECTIONS: Final = 10
 SPARE_CONNECTIONS: Final = 10
 """Connections that are opened beyond ``CONNECTIONS`` when all are taken, and closed after."""
 
-_POOLER: Final = "pgbouncer"
+_SERVER_SETTINGS: Final = {"application_name": "casenotes"}
+_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "host": (),
+    "port": (),
+    "pgbouncer": ("transaction",),
+    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+}
+"""What may stand behind the ``?`` of a URL, and with which values, if not with any."""
+
 _UNPREPARED: Final[Mapping[str, Any]] = {
     "statement_cache_size": 0,
     "prepared_statement_cache_size": 0,
@@ -85,13 +93,18 @@ def _parsed(url: str) -> tuple[URL, Mapping[str, Any]]:
         raise InvalidSettings(
             "the ledger's URL is not one of PostgreSQL: postgresql://user@host/database is expected"
         )
-    pooler = parsed.query.get(_POOLER)
-    if pooler not in (None, "transaction"):
-        raise InvalidSettings(f"the ledger's URL: {_POOLER} may be 'transaction' only")
-    arguments = {"timeout": CONNECT_SECONDS, "server_settings": {"application_name": "casenotes"}}
-    if pooler is not None:
+    for name, allowed in _PARAMETERS.items():
+        if name in parsed.query and allowed and parsed.query[name] not in allowed:
+            raise InvalidSettings(f"the ledger's URL: {name} may be {' or '.join(map(repr, allowed))} only")
+    if not parsed.query.keys() <= _PARAMETERS.keys():
+        raise InvalidSettings(f"the ledger's URL takes {', '.join(_PARAMETERS)} only")
+    arguments: dict[str, Any] = {"timeout": CONNECT_SECONDS, "server_settings": _SERVER_SETTINGS}
+    if "sslmode" in parsed.query:
+        arguments["ssl"] = parsed.query["sslmode"]
+    if "pgbouncer" in parsed.query:
         arguments |= _UNPREPARED
-    return parsed.set(drivername="postgresql+asyncpg").difference_update_query([_POOLER]), arguments
+    address = parsed.set(drivername="postgresql+asyncpg")
+    return address.difference_update_query(["sslmode", "pgbouncer"]), arguments
 
 
 def _watch(engine: sa.Engine) -> None:

@@ -32,6 +32,8 @@ _GAP = re.compile(
     r"^none\b|not found|no data|no runbook|nothing|failed|could not|unavailable|gap|missing", re.IGNORECASE
 )
 _NEXT = re.compile(r"next (?:action|step)", re.IGNORECASE)
+_BLOCK = re.compile(r"\n[ \t]*(?=\n|[-*][ \t]|\d+\.[ \t]|#)")
+_LABEL = re.compile(r"#{1,6}\s.*|\*\*[^*\n]+\*\*:?|[-=*_|:\s]*|\([^()]*\)")
 
 
 def supported(text: str, tool_count: int) -> tuple[str, int]:
@@ -53,6 +55,23 @@ def cited(answer: str) -> frozenset[int]:
     return frozenset(int(number) for number in _CITATION.findall(answer))
 
 
+def coverage(answer: str) -> float | None:
+    """The share of an answer's statements that cite a call; ``None`` when it states nothing.
+
+    A statement is a paragraph or an item of a list. Headings, and what says that something is missing or what to
+    do next, state nothing about the system.
+    """
+    blocks = (block.strip() for block in _BLOCK.split("\n" + answer))
+    stated = [
+        block
+        for block in blocks
+        if not _LABEL.fullmatch(block) and not _GAP.search(block) and not _NEXT.search(block)
+    ]
+    if not stated:
+        return None
+    return round(sum(_CITATION.search(block) is not None for block in stated) / len(stated), 4)
+
+
 def self_evaluation(
     run: DiagnosisRun,
     answer: str,
@@ -60,9 +79,13 @@ def self_evaluation(
     *,
     unsupported: int,
     degraded: bool,
+    retries: int = 0,
     said: JsonObject | None = None,
 ) -> JsonObject:
-    """What a run's own rows say of its answer; ``said`` is what the diagnostician found of itself, kept by name."""
+    """What a run's own rows say of its answer; ``said`` is what the diagnostician found of itself, kept by name.
+
+    ``retries`` counts how often its graph gathered evidence anew.
+    """
     calls = {tool.sequence: tool for tool in tools}
     found: JsonObject = dict(said or {})
     found["citations"] = {
@@ -73,6 +96,8 @@ def self_evaluation(
     found["evidence"] = {
         "toolCalls": len(tools),
         "failed": sum(tool.status is StepStatus.FAILED for tool in tools),
+        "retries": retries,
+        "coverage": coverage(answer),
     }
     found["degraded"] = degraded
     if run.agent_flow == AgentFlow.AI_OPS:

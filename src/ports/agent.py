@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from attrs import field, frozen
 
@@ -137,11 +137,16 @@ class Lookup:
 
 @frozen
 class Observation:
-    """What a source answered. ``error_message`` is safe to show, and set when the status is ``error``."""
+    """What a source answered. ``error_message`` is safe to show, and set when the status is ``error``.
+
+    ``left_out`` says in words what the source itself left out of ``result`` to bound it, so that an answer can
+    say so.
+    """
 
     status: ObservationStatus
     result: Json = None
     error_message: str | None = None
+    left_out: str | None = None
 
 
 class EvidenceSource(Protocol):
@@ -165,4 +170,34 @@ class EvidenceSource(Protocol):
         The same lookup may be made at any time and by many at once. An unknown tool is an ``error``, a known
         tool that has nothing for these arguments is ``no_data``.
         """
+        ...
+
+
+@frozen
+class About:
+    """What a run is about, for a source that holds more than it could list: the question, and the alerts known."""
+
+    question: str
+    alerts: tuple[JsonObject, ...] = ()
+
+
+@runtime_checkable
+class OpenEnded(Protocol):
+    """A source with an open-ended language may also be this: then it is told what the run is about."""
+
+    async def offer_for(self, about: About) -> Sequence[Lookup]:
+        """The lookups worth making for this, at most a few dozen, in a stable order; as ``offer`` otherwise.
+
+        Never raises for what the source does or says: a source that cannot be reached offers a lookup that will
+        say so.
+        """
+        ...
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A source, or a diagnostician over sources, that holds connections may also be this."""
+
+    async def close(self) -> None:
+        """Let go of the connections; nothing is asked of it afterwards. May be called twice."""
         ...

@@ -30,6 +30,7 @@ from casenotes.core.model import (
     Feedback,
     HistoricalSession,
     IdempotencyKey,
+    RunKey,
     RunMetrics,
     ToolInvocation,
 )
@@ -139,8 +140,8 @@ class Runs(RunsView, Protocol):
         """
         ...
 
-    async def renew(self, run_ids: Collection[str], *, owner: str, until: datetime) -> frozenset[str]:
-        """Prolong the leases of those of these runs that are RUNNING and held by ``owner``; returns their ids."""
+    async def renew(self, runs: Collection[RunKey], *, owner: str, until: datetime) -> frozenset[RunKey]:
+        """Prolong the leases of those of these runs that are RUNNING and held by ``owner``; returns their keys."""
         ...
 
 

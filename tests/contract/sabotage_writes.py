@@ -17,6 +17,7 @@ from casenotes.core.model import (
     Case,
     DiagnosisRun,
     IdempotencyKey,
+    RunKey,
     ToolInvocation,
 )
 from casenotes.core.views import Erasure
@@ -176,9 +177,9 @@ class LosesTouchesAtOnce(BrokenLedger):
 
 class SaysItRenewedEverybodysLease(BrokenLedger):
     def in_work(self, work: UnitOfWork) -> object:
-        async def renew(run_ids: Collection[str], *, owner: str, until: datetime) -> frozenset[str]:
-            await work.runs.renew(run_ids, owner=owner, until=until)
-            return frozenset(run_ids)
+        async def renew(runs: Collection[RunKey], *, owner: str, until: datetime) -> frozenset[RunKey]:
+            await work.runs.renew(runs, owner=owner, until=until)
+            return frozenset(runs)
 
         return Overlay(work, runs=Overlay(work.runs, renew=renew))
 

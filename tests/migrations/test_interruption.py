@@ -8,18 +8,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
-from support.historical import columns, dump, insert_session, make_historical, row, rows, url
+from support.historical import OldDatabase, PostgresDatabase, SqliteDatabase
+from support.pooler import pooler_before
 
 from casenotes.adapters import migration
-from casenotes.adapters.migration import backfill
-from casenotes.adapters.migration.backfill import Batch, Phase
+from casenotes.adapters.migration import Placed, Rows, backfill
+from casenotes.adapters.migration.backfill import Batch
+from casenotes.adapters.migration.placement import Phase
 
-# Places a batch, says so, and waits to be killed: inside the transaction of the second batch.
+# Places a batch, says so in the second, and waits to be killed, inside that batch's transaction.
 _HANGS_AT_SECOND_BATCH = """
 import asyncio, sys, time
 from pathlib import Path
@@ -56,13 +60,13 @@ class Failed(Exception):
     """What the tests let go wrong."""
 
 
-def upgrade(path: Path, revision: str = "head") -> migration.MigrationReport:
-    return asyncio.run(migration.upgrade(url(path), revision))
+def upgrade(database: OldDatabase, revision: str = "head") -> migration.MigrationReport:
+    return asyncio.run(migration.upgrade(database.url, revision))
 
 
-def kill_at_second_batch(path: Path) -> None:
-    reached = path.with_suffix(".reached")
-    argv = [sys.executable, "-c", _HANGS_AT_SECOND_BATCH, url(path), str(reached)]
+def kill_at_second_batch(database: OldDatabase, tmp_path: Path) -> None:
+    reached = tmp_path / "reached"
+    argv = [sys.executable, "-c", _HANGS_AT_SECOND_BATCH, database.url, str(reached)]
     with subprocess.Popen(argv) as process:
         end = time.monotonic() + 60
         while not reached.exists() and process.poll() is None and time.monotonic() < end:
@@ -85,91 +89,79 @@ def fail_at(number: int) -> Callable[[sa.Connection, Phase, int | None], Batch |
     return failing
 
 
-def test_a_failure_in_the_middle_of_a_revision_leaves_the_revision_before(
-    historical: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    upgrade(historical, "0001")
-    before = dump(historical)
-    with monkeypatch.context() as patch:
-        patch.setattr(backfill, "place_next", fail_at(1))
-        with pytest.raises(Failed):
-            upgrade(historical)
-
-    assert dump(historical) == before
-    assert upgrade(historical).applied == ("0002", "0003", "0004")
+def placed_rows(database: OldDatabase) -> list[list[dict[str, object]]]:
+    """What was placed, without the ids that a batch that was undone has used up."""
+    placed = [
+        database.rows(f"SELECT * FROM {table} ORDER BY session_id, run_id, sequence")
+        for table in ("agent_step", "tool_invocation")
+    ]
+    runs = database.rows("SELECT * FROM diagnosis_run ORDER BY id")
+    chats = database.rows("SELECT * FROM chat_session ORDER BY session_id")
+    return [*placed, [run | {"id": None} for run in runs], chats]
 
 
-def test_a_failure_in_a_later_revision_keeps_the_earlier_ones(
-    historical: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("fails", "left"), [("0002", "0001"), ("0003", "0002")])
+def test_a_failure_in_a_revision_leaves_the_one_before(
+    historical: OldDatabase, monkeypatch: pytest.MonkeyPatch, fails: str, left: str
 ) -> None:
     run = migration.scripts.run
 
-    def failing(connection: sa.Connection, revision: str) -> migration.Placed:
-        placed = run(connection, revision)
-        if revision == "0003":
+    def failing(connection: sa.Connection, revision: str) -> None:
+        run(connection, revision)
+        if revision == fails:
             raise Failed
-        return placed
 
+    upgrade(historical, "0001")
+    before = historical.columns()
     with monkeypatch.context() as patch:
         patch.setattr("casenotes.adapters.migration.scripts.run", failing)
         with pytest.raises(Failed):
             upgrade(historical)
 
-    assert row(historical, "SELECT version_num FROM alembic_version") == {"version_num": "0002"}
-    assert "orchestration_trace" not in columns(historical)["diagnosis_run"]
-    assert upgrade(historical).applied == ("0003", "0004")
+    assert historical.row("SELECT version_num FROM alembic_version") == {"version_num": left}
+    assert (historical.columns() == before) is (left == "0001")
+    assert "orchestration_trace" not in historical.columns().get("diagnosis_run", ())
+    assert upgrade(historical).placed.sessions == 11
 
 
-def test_a_process_killed_in_the_middle_of_a_revision_leaves_the_revision_before(
-    historical: Path, tmp_path: Path
+def test_a_process_killed_between_batches_is_gone_on_with_from_the_last_whole_one(
+    historical: OldDatabase, another: Callable[[], OldDatabase], tmp_path: Path
 ) -> None:
-    undisturbed = tmp_path / "undisturbed.db"
-    make_historical(undisturbed)
+    undisturbed = another()
+    undisturbed.make_historical()
     upgrade(undisturbed)
-    upgrade(historical, "0001")
-    before = dump(historical)
 
-    kill_at_second_batch(historical)
+    kill_at_second_batch(historical, tmp_path)
 
-    assert dump(historical) == before
-    upgrade(historical)
-    assert dump(historical) == dump(undisturbed)
-
-
-def test_a_process_killed_between_batches_is_gone_on_with(historical: Path) -> None:
-    upgrade(historical)
-    for number in range(8):
-        insert_session(historical, f"late-{number}")
-
-    kill_at_second_batch(historical)
-
-    placed = "SELECT session_id FROM diagnosis_run WHERE session_id LIKE 'late-%'"
-    assert len(rows(historical, placed)) == 3
-    assert upgrade(historical).placed.sessions == 5
-    assert len(rows(historical, placed)) == 8
+    half_way = asyncio.run(migration.status(historical.url))
+    assert half_way.is_current
+    assert half_way.waiting == Placed(sessions=8, steps=1)
+    assert half_way.leftovers.steps == Rows(1, ("vanished",))
+    assert len(historical.rows("SELECT * FROM diagnosis_run")) == 3
+    assert upgrade(historical).placed == Placed(sessions=8, steps=1)
+    assert placed_rows(historical) == placed_rows(undisturbed)
+    assert not asyncio.run(migration.status(historical.url)).waiting
 
 
-def test_a_failure_between_batches_keeps_whole_batches(
-    historical: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_failure_in_a_batch_keeps_the_whole_ones_before(
+    historical: OldDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upgrade(historical)
-    for number in range(8):
-        insert_session(historical, f"late-{number}")
     with monkeypatch.context() as patch:
         patch.setattr(backfill, "BATCH", 3)
         patch.setattr(backfill, "place_next", fail_at(3))
         with pytest.raises(Failed):
             upgrade(historical)
-    assert upgrade(historical).placed.sessions == 2
+    assert len(historical.rows("SELECT * FROM diagnosis_run")) == 6
+    assert upgrade(historical).placed.sessions == 5
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["new", "historical"])
 def test_of_processes_that_start_at_once_one_migrates_and_the_others_find_it_done(
-    new: Path, is_new: bool
+    new: OldDatabase, is_new: bool
 ) -> None:
     if not is_new:
-        make_historical(new)
-    argv = [sys.executable, "-W", "error", "-c", _WAITS_FOR_THE_START, url(new)]
+        new.make_historical()
+    argv = [sys.executable, "-W", "error", "-c", _WAITS_FOR_THE_START, new.url]
     processes = [
         subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
@@ -192,17 +184,51 @@ def test_of_processes_that_start_at_once_one_migrates_and_the_others_find_it_don
     assert sum(report[2] for report in reports) == (0 if is_new else 11)
 
 
+def test_writers_of_the_old_system_are_not_held_up_by_a_batch(
+    historical_on_server: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_system, place_next, wrote = historical_on_server, backfill.place_next, Event()
+
+    def write() -> None:
+        old_system.insert_session("meanwhile")
+        old_system.insert_step("checkout-slow", step_number=4)
+        old_system.execute("UPDATE diagnosis_session SET answer = 'late' WHERE session_id = 'unfinished'")
+
+    def meanwhile(connection: sa.Connection, phase: Phase, after: int | None) -> Batch | None:
+        batch = place_next(connection, phase, after)
+        if not wrote.is_set():
+            with ThreadPoolExecutor(1) as another_thread:  # this one runs an event loop
+                another_thread.submit(write).result(timeout=30)
+            wrote.set()
+        return batch
+
+    monkeypatch.setattr(backfill, "place_next", meanwhile)
+    assert upgrade(historical_on_server).placed == Placed(sessions=12, steps=7, tools=4)
+
+
+def test_every_batch_may_meet_another_server_connection(
+    historical_on_server: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "BATCH", 3)
+    with pooler_before(historical_on_server.url) as pooler:
+        through = pooler.url(historical_on_server.url)
+        assert asyncio.run(migration.upgrade(through)).placed.sessions == 11
+        assert asyncio.run(migration.status(through)).is_current
+
+
 def test_several_databases_can_be_migrated_in_one_process_at_once(tmp_path: Path) -> None:
     async def all_at_once() -> list[migration.MigrationReport]:
-        urls = [url(tmp_path / f"{number % 3}.db") for number in range(9)]
+        urls = [SqliteDatabase(tmp_path / f"{number % 3}.db").url for number in range(9)]
         return await asyncio.gather(*(migration.upgrade(each) for each in urls))
 
     reports = asyncio.run(all_at_once())
     assert sorted(len(report.applied) for report in reports) == [0] * 6 + [4] * 3
 
 
-def test_an_engine_that_begins_transactions_by_itself_is_migrated_and_left_open(historical: Path) -> None:
-    engine = create_async_engine(url(historical))
+def test_an_engine_that_begins_transactions_by_itself_is_migrated_and_left_open(
+    historical_file: SqliteDatabase,
+) -> None:
+    engine = create_async_engine(historical_file.url)
 
     @sa.event.listens_for(engine.sync_engine, "begin")
     def begin(connection: sa.Connection) -> None:

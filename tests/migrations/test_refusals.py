@@ -6,70 +6,69 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.historical import connected, dump, execute, insert_session, make_historical, url
+from support.historical import OldDatabase, SqliteDatabase
 
 from casenotes.adapters import migration
-from casenotes.adapters.migration import Rows
+from casenotes.adapters.migration import Placed, Rows
 from casenotes.adapters.migration.connections import open_engine
+from casenotes.adapters.migration.expressions import run_id_of
 from casenotes.core.errors import InvalidInput, LedgerUnavailable, SchemaOutOfDate
 
 
-def upgrade(path: Path, revision: str = "head") -> migration.MigrationReport:
-    return asyncio.run(migration.upgrade(url(path), revision))
+def upgrade(database: OldDatabase, revision: str = "head") -> migration.MigrationReport:
+    return asyncio.run(migration.upgrade(database.url, revision))
 
 
-def status(path: Path) -> migration.MigrationStatus:
-    return asyncio.run(migration.status(url(path)))
+def status(database: OldDatabase) -> migration.MigrationStatus:
+    return asyncio.run(migration.status(database.url))
 
 
-def test_tables_of_the_old_system_are_adopted_as_they_are(historical: Path) -> None:
+def test_tables_of_the_old_system_are_adopted_as_they_are(historical: OldDatabase) -> None:
     report = upgrade(historical)
     assert report.adopted
     assert report.from_revision is None
     assert report.applied == ("0002", "0003", "0004")
 
 
-@pytest.mark.parametrize(
-    ("change", "missing"),
-    [
-        ("DROP TABLE case_library", "it has no table case_library"),
-        ("ALTER TABLE agent_step DROP COLUMN model", "its table agent_step has no column model"),
-        (
-            "ALTER TABLE tool_invocation RENAME COLUMN result TO outcome",
-            "its table tool_invocation has no column result",
-        ),
-        (
-            "ALTER TABLE diagnosis_session DROP COLUMN updated_at",
-            "its table diagnosis_session has no column updated_at",
-        ),
-    ],
-)
-def test_tables_that_lack_something_are_not_adopted_and_what_they_lack_is_named(
-    historical: Path, change: str, missing: str
+def test_tables_that_lack_something_are_not_adopted_and_all_they_lack_is_named(
+    historical: OldDatabase,
 ) -> None:
-    execute(historical, change)
-    before = dump(historical)
-    with pytest.raises(SchemaOutOfDate, match=f"holds tables of the old system, but {missing}; add it"):
+    for change in (
+        "DROP TABLE case_library",
+        "ALTER TABLE agent_step DROP COLUMN model",
+        "ALTER TABLE tool_invocation RENAME COLUMN result TO outcome",
+        "ALTER TABLE diagnosis_session DROP COLUMN updated_at",
+        "ALTER TABLE agent_step ADD COLUMN run_id TEXT",
+    ):
+        historical.execute(change)
+    before = historical.dump()
+    with pytest.raises(SchemaOutOfDate) as refused:
         upgrade(historical)
-    assert dump(historical) == before
+    assert str(refused.value) == (
+        "the database holds tables of the old system that do not fit: diagnosis_session has no column updated_at; "
+        "agent_step has no column model; agent_step has a column run_id, a name that casenotes needs for its own; "
+        "tool_invocation has no column result; there is no table case_library; "
+        "change that and migrate again, or use an empty database"
+    )
+    assert historical.dump() == before
 
 
-def test_adopted_sessions_are_indexed_once(new: Path) -> None:
-    make_historical(new, unique=False)
+def test_adopted_sessions_are_indexed_once(new: OldDatabase) -> None:
+    new.make_historical(unique=False)
     upgrade(new)
-    assert any("ix_diagnosis_session_session" in line for line in dump(new))
+    assert "ix_diagnosis_session_session" in new.indexes()
 
 
-def test_tables_of_a_later_revision_without_a_revision_are_refused(new: Path) -> None:
+def test_tables_of_a_later_revision_without_a_revision_are_refused(new: OldDatabase) -> None:
     upgrade(new)
-    execute(new, "DELETE FROM alembic_version")
+    new.execute("DELETE FROM alembic_version")
     with pytest.raises(SchemaOutOfDate, match="has a table chat_session but no revision"):
         upgrade(new)
 
 
-def test_a_database_that_a_newer_version_migrated_is_refused_and_its_status_told(new: Path) -> None:
+def test_a_database_that_a_newer_version_migrated_is_refused_and_its_status_told(new: OldDatabase) -> None:
     upgrade(new)
-    execute(new, "UPDATE alembic_version SET version_num = '9999'")
+    new.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(
         SchemaOutOfDate, match=r"is at revision 9999, .* knows none after 0004; run the newer version"
     ):
@@ -78,101 +77,118 @@ def test_a_database_that_a_newer_version_migrated_is_refused_and_its_status_told
     assert (found.current, found.is_current, found.is_unknown, found.pending) == ("9999", False, True, ())
 
 
-def test_a_database_at_several_revisions_is_refused(new: Path) -> None:
+def test_a_database_at_several_revisions_is_refused(new: OldDatabase) -> None:
     upgrade(new)
-    execute(new, "INSERT INTO alembic_version VALUES ('0002')")
+    new.execute("INSERT INTO alembic_version VALUES ('0002')")
     with pytest.raises(SchemaOutOfDate, match=r"several revisions at once \(0002, 0004\)"):
         upgrade(new)
 
 
-def test_a_revision_that_does_not_exist_is_refused(new: Path) -> None:
+def test_a_revision_that_does_not_exist_is_refused(new_file: SqliteDatabase) -> None:
     with pytest.raises(
         InvalidInput, match="revision: there is no such revision; known are 0001, 0002, 0003, 0004"
     ):
-        upgrade(new, "0042")
-    assert not new.exists()
+        upgrade(new_file, "0042")
+    assert not new_file.path.exists()
 
 
-def test_a_file_that_is_no_database_is_refused_by_name_and_left_alone(new: Path) -> None:
-    new.write_bytes(b"notes from the last incident, in plain text" * 100)
+def test_a_file_that_is_no_database_is_refused_by_name_and_left_alone(new_file: SqliteDatabase) -> None:
+    new_file.path.write_bytes(b"notes from the last incident, in plain text" * 100)
     with pytest.raises(LedgerUnavailable) as refused:
-        upgrade(new)
+        upgrade(new_file)
     assert str(refused.value) == (
-        f"the database file {new} is not an SQLite database; name another file, or move this one out of the way"
+        f"the database file {new_file.path} is not an SQLite database; "
+        "name another file, or move this one out of the way"
     )
-    assert new.read_bytes().startswith(b"notes from the last incident")
+    assert new_file.path.read_bytes().startswith(b"notes from the last incident")
     with pytest.raises(LedgerUnavailable):
-        status(new)
+        status(new_file)
 
 
-def test_a_damaged_database_is_refused_by_name(historical: Path) -> None:
-    content = bytearray(historical.read_bytes())
+def test_a_damaged_database_is_refused_by_name(historical_file: SqliteDatabase) -> None:
+    content = bytearray(historical_file.path.read_bytes())
     content[100:4096] = b"\xff" * 3996  # the page with the schema, behind the header
-    historical.write_bytes(content)
-    with pytest.raises(LedgerUnavailable, match=f"{historical} is damaged; restore it from a backup"):
-        upgrade(historical)
+    historical_file.path.write_bytes(content)
+    with pytest.raises(
+        LedgerUnavailable, match=f"{historical_file.path} is damaged; restore it from a backup"
+    ):
+        upgrade(historical_file)
 
 
-def test_a_database_that_may_not_be_written_is_refused_by_name(historical: Path) -> None:
+def test_a_database_that_may_not_be_written_is_refused_by_name(historical_file: SqliteDatabase) -> None:
     # Opened for reading only: the file's mode would not stop root, as which the tests may run.
-    with pytest.raises(LedgerUnavailable, match=f"{historical} cannot be written; give this user the right"):
-        asyncio.run(migration.upgrade(f"sqlite+aiosqlite:///file:{historical}?mode=ro&uri=true"))
+    with pytest.raises(
+        LedgerUnavailable, match=f"{historical_file.path} cannot be written; give this user the right"
+    ):
+        asyncio.run(migration.upgrade(f"sqlite+aiosqlite:///file:{historical_file.path}?mode=ro&uri=true"))
 
 
-def test_a_database_at_head_is_only_read(historical: Path) -> None:
-    upgrade(historical)
-    report = asyncio.run(migration.upgrade(f"sqlite+aiosqlite:///file:{historical}?mode=ro&uri=true"))
+def test_a_database_at_head_is_only_read(historical_file: SqliteDatabase) -> None:
+    upgrade(historical_file)
+    report = asyncio.run(
+        migration.upgrade(f"sqlite+aiosqlite:///file:{historical_file.path}?mode=ro&uri=true")
+    )
     assert report.to_revision == "0004"
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(LedgerUnavailable, match=r"no-such/x.db cannot be opened; its folder must exist"):
-        upgrade(tmp_path / "no-such" / "x.db")
+        upgrade(SqliteDatabase(tmp_path / "no-such" / "x.db"))
 
 
-def test_a_database_that_another_process_holds_is_refused_after_a_while(historical: Path) -> None:
+def test_a_database_that_another_process_holds_is_refused_after_a_while(
+    historical_file: SqliteDatabase,
+) -> None:
     async def migrate() -> None:
-        engine = open_engine(url(historical), busy_seconds=0.1)
+        engine = open_engine(historical_file.url, busy_seconds=0.1)
         try:
             await migration.upgrade(engine)
         finally:
             await engine.dispose()
 
-    with connected(historical) as holder:
+    with historical_file.connected() as holder:
         holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerUnavailable, match=f"{historical} is held by someone else") as refused:
+        with pytest.raises(
+            LedgerUnavailable, match=f"{historical_file.path} is held by someone else"
+        ) as refused:
             asyncio.run(migrate())
         assert "locked" not in str(refused.value)
-    assert upgrade(historical).to_revision == "0004"
+    assert upgrade(historical_file).to_revision == "0004"
 
 
-def test_status_of_a_file_that_is_not_there_makes_none(new: Path) -> None:
-    found = status(new)
+def test_status_of_a_file_that_is_not_there_makes_none(new_file: SqliteDatabase) -> None:
+    found = status(new_file)
     assert (found.current, found.is_current, found.pending) == (None, False, ("0001", "0002", "0003", "0004"))
-    assert not new.exists()
+    assert not new_file.path.exists()
 
 
-def test_status_of_the_old_system_s_database_counts_what_a_migration_would_look_at(historical: Path) -> None:
-    before = dump(historical)
+def test_status_of_the_old_system_s_database_counts_what_a_migration_would_place(
+    historical: OldDatabase,
+) -> None:
+    before = historical.dump()
     found = status(historical)
-    assert (found.leftovers.sessions.count, found.leftovers.steps.count, found.leftovers.tools.count) == (
-        11,
-        7,
-        6,
-    )
-    assert found.pending == ("0001", "0002", "0003", "0004")
-    assert dump(historical) == before
+    assert (found.current, found.pending) == (None, ("0001", "0002", "0003", "0004"))
+    assert found.waiting == Placed(sessions=11, steps=6, tools=4)
+    assert (found.leftovers.steps.count, found.leftovers.tools.count) == (1, 2)
+    assert historical.dump() == before
 
 
-def test_status_at_head_tells_what_is_in_no_run(historical: Path) -> None:
+def test_status_at_head_tells_what_waits_and_what_cannot_be_placed(historical: OldDatabase) -> None:
     upgrade(historical)
-    insert_session(historical, "late")
+    historical.insert_run(run_id_of("shut out"), "other")
+    for session_id in ("shut out", "late"):
+        historical.insert_session(session_id)
+        historical.insert_step(session_id)
+        historical.insert_tool(session_id)
     found = status(historical)
     assert found.is_current
-    assert found.leftovers.sessions == Rows(1, ("late",))
-    assert found.leftovers.steps == Rows(1, ("vanished",))
+    assert found.waiting == Placed(sessions=1, steps=1, tools=1)
+    assert found.leftovers.sessions == Rows(1, ("shut out",))
+    assert found.leftovers.steps == Rows(2, ("shut out", "vanished"))
+    assert found.leftovers.tools.count == 3
+    assert upgrade(historical).placed == found.waiting
 
 
-def test_short_urls_are_understood(new: Path) -> None:
-    assert asyncio.run(migration.upgrade(f"sqlite:///{new}")).to_revision == "0004"
+def test_short_urls_are_understood(new_file: SqliteDatabase) -> None:
+    assert asyncio.run(migration.upgrade(f"sqlite:///{new_file.path}")).to_revision == "0004"
     assert open_engine("postgres://u@h/d").url.drivername == "postgresql+asyncpg"

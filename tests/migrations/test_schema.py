@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from support.historical import (
-    columns,
-    execute,
-    indexes,
-    insert_session,
-    insert_step,
-    make_historical,
-    row,
-    rows,
-    url,
-)
+from support.historical import MOMENT, TABLES, OldDatabase, SqliteDatabase
 
 from casenotes.adapters import migration
 from casenotes.adapters.migration import scripts
 from casenotes.adapters.sql.tables import metadata
 
 
-def upgrade(path: Path, revision: str = "head") -> migration.MigrationReport:
-    return asyncio.run(migration.upgrade(url(path), revision))
+def upgrade(database: OldDatabase, revision: str = "head") -> migration.MigrationReport:
+    return asyncio.run(migration.upgrade(database.url, revision))
 
 
-def alembic_to(path: Path, direction: str, revision: str) -> None:
+def alembic_to(database: OldDatabase, direction: str, revision: str) -> None:
     """What ``alembic upgrade|downgrade REVISION`` does."""
     config = scripts.configuration()
-    config.set_main_option("sqlalchemy.url", url(path).replace("%", "%%"))
+    config.set_main_option("sqlalchemy.url", database.url.replace("%", "%%"))
     getattr(command, direction)(config, revision)
 
 
@@ -44,68 +34,70 @@ def test_the_revision_that_ledgers_expect_is_the_newest() -> None:
 
 
 @pytest.mark.parametrize("adopted", [False, True], ids=["new", "adopted"])
-def test_head_is_what_the_tables_say(new: Path, adopted: bool) -> None:
+def test_head_is_what_the_tables_say(new: OldDatabase, adopted: bool) -> None:
     if adopted:
-        make_historical(new)
+        new.make_historical()
     upgrade(new)
-    engine = sa.create_engine(f"sqlite:///{new}")
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection)
-        assert compare_metadata(context, metadata) == []
-    engine.dispose()
+
+    def differences(connection: sa.Connection) -> list[object]:
+        return list(compare_metadata(MigrationContext.configure(connection), metadata))
+
+    assert new.run(differences) == []
 
 
-def test_head_is_made_column_by_column_as_create_all_makes_it(new: Path, tmp_path: Path) -> None:
-    upgrade(new)
-    reference = tmp_path / "reference.db"
-    engine = sa.create_engine(f"sqlite:///{reference}")
-    metadata.create_all(engine)
-    engine.dispose()
+def test_head_is_made_column_by_column_as_create_all_makes_it(another: Callable[[], OldDatabase]) -> None:
+    migrated, reference = another(), another()
+    upgrade(migrated)
+    reference.run(metadata.create_all)
 
-    made = columns(new)
+    made = migrated.columns()
     del made["alembic_version"]
-    assert made == columns(reference)
-    assert indexes(new) == indexes(reference)
+    assert made == reference.columns()
+    assert migrated.indexes() == reference.indexes()
 
 
-def test_ids_are_never_reused(new: Path) -> None:
-    upgrade(new)
-    tables = rows(new, "SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+def test_ids_are_never_reused(new_file: SqliteDatabase) -> None:
+    upgrade(new_file)
+    tables = new_file.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
     with_id = {table["name"] for table in tables if "AUTOINCREMENT" in table["sql"]}
     assert with_id == {"diagnosis_session", "diagnosis_run", "agent_step", "tool_invocation", "case_library"}
 
 
-def test_orchestration_trace_revision_adds_one_nullable_column_and_nothing_else(historical: Path) -> None:
+def test_orchestration_trace_revision_adds_one_nullable_column_and_nothing_else(
+    historical: OldDatabase,
+) -> None:
     upgrade(historical, "0002")
-    before, indexes_before = columns(historical), indexes(historical)
-    runs = rows(historical, "SELECT * FROM diagnosis_run ORDER BY id")
+    before, indexes_before = historical.columns(), historical.indexes()
+    runs = historical.rows("SELECT * FROM diagnosis_run ORDER BY id")
+    assert len(runs) == 11
 
     upgrade(historical, "0003")
 
-    after = columns(historical)
-    assert after["diagnosis_run"].pop("orchestration_trace") == ("JSON", 0, None, 0)
+    after = historical.columns()
+    type_, required, default, *_ = after["diagnosis_run"].pop("orchestration_trace")
+    assert (type_.lower().removesuffix("b"), bool(required), default) == ("json", False, None)
     assert after == before
-    assert indexes(historical) == indexes_before
-    assert rows(historical, "SELECT * FROM diagnosis_run ORDER BY id") == [
+    assert historical.indexes() == indexes_before
+    assert historical.rows("SELECT * FROM diagnosis_run ORDER BY id") == [
         run | {"orchestration_trace": None} for run in runs
     ]
 
 
-def test_one_revision_after_the_other_leads_to_the_same_head(new: Path, tmp_path: Path) -> None:
+def test_one_revision_after_the_other_leads_to_the_same_head(another: Callable[[], OldDatabase]) -> None:
+    stepwise, at_once = another(), another()
     for revision in scripts.revisions():
-        report = upgrade(new, revision)
+        report = upgrade(stepwise, revision)
         assert (report.applied, report.to_revision) == ((revision,), revision)
-    at_once = tmp_path / "at-once.db"
     upgrade(at_once)
-    assert columns(new) == columns(at_once)
-    assert indexes(new) == indexes(at_once)
+    assert stepwise.columns() == at_once.columns()
+    assert stepwise.indexes() == at_once.indexes()
 
 
-def test_an_older_revision_than_the_database_has_changes_nothing(new: Path) -> None:
+def test_an_older_revision_than_the_database_has_changes_nothing(new: OldDatabase) -> None:
     upgrade(new)
     report = upgrade(new, "0002")
     assert (report.applied, report.to_revision) == ((), "0004")
-    assert "orchestration_trace" in columns(new)["diagnosis_run"]
+    assert "orchestration_trace" in new.columns()["diagnosis_run"]
 
 
 def test_revisions_take_no_definition_from_code_that_changes() -> None:
@@ -119,43 +111,44 @@ def test_revisions_take_no_definition_from_code_that_changes() -> None:
         assert "adapters.sql" not in version.read_text()
 
 
-def test_plain_alembic_upgrades_and_places_the_old_rows(historical: Path) -> None:
-    execute(historical, "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
-    execute(historical, "INSERT INTO alembic_version VALUES ('0001')")
+def test_plain_alembic_upgrades_and_places_the_old_rows(historical: OldDatabase) -> None:
+    historical.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+    historical.execute("INSERT INTO alembic_version VALUES ('0001')")
     alembic_to(historical, "upgrade", "head")
-    assert row(historical, "SELECT count(*) AS runs FROM diagnosis_run") == {"runs": 11}
+    assert historical.row("SELECT count(*) AS runs FROM diagnosis_run") == {"runs": 11}
 
 
-@pytest.mark.parametrize("revision", ["0003", "0002", "0001"])
-def test_downgrade_restores_the_schema_of_that_revision(new: Path, tmp_path: Path, revision: str) -> None:
-    reference = tmp_path / "reference.db"
-    upgrade(reference, revision)
-    upgrade(new)
-    alembic_to(new, "downgrade", revision)
-    assert columns(new) == columns(reference)
-    assert indexes(new) == indexes(reference)
-    assert upgrade(new).to_revision == migration.EXPECTED_REVISION
+def test_downgrades_restore_the_schema_of_each_revision(another: Callable[[], OldDatabase]) -> None:
+    migrated = another()
+    upgrade(migrated)
+    for revision in scripts.revisions()[-2::-1]:
+        reference = another()
+        upgrade(reference, revision)
+        alembic_to(migrated, "downgrade", revision)
+        assert migrated.columns() == reference.columns()
+        assert migrated.indexes() == reference.indexes()
+    assert upgrade(migrated).to_revision == migration.EXPECTED_REVISION
 
 
-def test_downgrade_to_the_old_system_keeps_its_rows_and_takes_those_of_new_runs(historical: Path) -> None:
-    tables = ("diagnosis_session", "agent_step", "tool_invocation", "case_library")
-    before = {table: rows(historical, f"SELECT * FROM {table}") for table in tables}
+def test_downgrade_to_the_old_system_keeps_its_rows_and_takes_those_of_new_runs(
+    historical: OldDatabase,
+) -> None:
+    before = {table: historical.rows(f"SELECT * FROM {table} ORDER BY id") for table in TABLES}
     upgrade(historical)
-    insert_step(historical, "checkout-slow", run_id="run-new", sequence=1)
-    execute(
-        historical,
-        "INSERT INTO case_library (diagnosis_id, source, created_at, updated_at) VALUES ('run-new', 'AUTO', 0, 0)",
+    historical.insert_step("checkout-slow", run_id="run-new", sequence=1)
+    historical.insert(
+        "case_library", diagnosis_id="run-new", source="AUTO", created_at=MOMENT, updated_at=MOMENT
     )
 
     alembic_to(historical, "downgrade", "0001")
 
-    assert {table: rows(historical, f"SELECT * FROM {table}") for table in tables} == before
-    insert_session(historical, "written by the old system")
+    assert {table: historical.rows(f"SELECT * FROM {table} ORDER BY id") for table in TABLES} == before
+    historical.insert_session("written by the old system")
     assert upgrade(historical).placed.sessions == 12
 
 
-def test_the_old_system_s_own_tables_cannot_be_downgraded_away(historical: Path) -> None:
-    upgrade(historical)
+def test_the_old_system_s_own_tables_cannot_be_downgraded_away(historical_file: SqliteDatabase) -> None:
+    upgrade(historical_file)
     with pytest.raises(NotImplementedError):
-        alembic_to(historical, "downgrade", "base")
-    assert len(rows(historical, "SELECT * FROM diagnosis_run")) == 11
+        alembic_to(historical_file, "downgrade", "base")
+    assert len(historical_file.rows("SELECT * FROM diagnosis_run")) == 11

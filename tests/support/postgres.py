@@ -82,3 +82,12 @@ async def rows(url: str, query: str, **values: object) -> list[dict[str, Any]]:
             return [dict(row) for row in found.mappings()] if found.returns_rows else []
     finally:
         await engine.dispose()
+
+
+async def until(url: str, query: str, count: int) -> None:
+    """Wait until a query finds that many rows."""
+    async with asyncio.timeout(60):
+        while True:
+            if len(await rows(url, query)) == count:
+                return
+            await asyncio.sleep(0.02)

@@ -45,7 +45,9 @@ class Process:
 
 
 @contextmanager
-def service_process(folder: Path, program: tuple[str, ...] = WAITING, **settings: str) -> Iterator[Process]:
+def service_process(
+    folder: Path, program: tuple[str, ...] = WAITING, /, **settings: str
+) -> Iterator[Process]:
     """Start it, wait until it listens, and see to it that it is gone afterwards."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("CASENOTES_")}
     environ |= {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +15,13 @@ from typing import Any
 from aiohttp import web
 from attrs import evolve, field, frozen
 from support.http import Client, client_of
+from support.postgres import rows
 from support.scripted import Scripted, usual
 
 from casenotes.adapters.memory import MemoryLedger
+from casenotes.adapters.rows import to_row
+from casenotes.adapters.sql.ledger import SqlLedger
+from casenotes.adapters.sql.tables import diagnosis_session
 from casenotes.core.model import ChatSession, HistoricalSession
 from casenotes.core.service.service import Service
 from casenotes.entrypoints.http.server import listening
@@ -34,9 +40,21 @@ class Running:
     settings: Settings
     database: Path | None
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is a database to look into."""
+        return not self.settings.database_url.startswith("memory:")
+
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """What a query finds in the SQLite file itself, past the service."""
-        assert self.database is not None, "this backend has no file to look into"
+        """What a query finds in the database itself, past the service. Values stand where it has question marks."""
+        assert self.has_rows, "this backend has no database to look into"
+        if self.database is None:
+            names = {f"value_{number}": value for number, value in enumerate(values)}
+            for name in names:
+                query = query.replace("?", f":{name}", 1)
+            with ThreadPoolExecutor(1) as thread:  # this one's event loop is at work
+                found = thread.submit(asyncio.run, rows(self.settings.database_url, query, **names)).result()
+            return [{name: _as_text(value) for name, value in row.items()} for row in found]
         with closing(sqlite3.connect(self.database)) as connection:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(query, values)]
@@ -49,25 +67,24 @@ class Running:
 
     async def seed_history(self, session_id: str, answer: str | None = "an old answer") -> None:
         """Put a row of the old system into the ledger, for which no run was made."""
+        old = HistoricalSession(session_id, "an old question", answer, "DONE", "OLD", LONG_AGO, LONG_AGO)
         if isinstance(self.service.ledger, MemoryLedger):
-            old = HistoricalSession(session_id, "an old question", answer, "DONE", "OLD", LONG_AGO, LONG_AGO)
             await self.service.ledger.seed_history(old)
             return
-        assert self.database is not None
-        at = LONG_AGO.strftime("%Y-%m-%d %H:%M:%S.%f")
-        with closing(sqlite3.connect(self.database)) as connection, connection:
-            connection.execute(
-                "insert into diagnosis_session"
-                " (session_id, query, answer, status, agent_flow, created_at, updated_at)"
-                " values (?, 'an old question', ?, 'DONE', 'OLD', ?, ?)",
-                (session_id, answer, at, at),
-            )
+        assert isinstance(self.service.ledger, SqlLedger)
+        async with self.service.ledger.writing.begin() as connection:
+            await connection.execute(diagnosis_session.insert(), to_row(old))
 
     async def seed_session(self, session_id: str) -> None:
         """Put a chat session without a run into the ledger."""
         async with self.service.ledger.work() as work:
             await work.sessions.ensure(ChatSession(session_id, created_at=LONG_AGO, last_active_at=LONG_AGO))
             await work.commit()
+
+
+def _as_text(value: Any) -> Any:
+    """JSON as its text, which is what SQLite has."""
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 @frozen
@@ -123,6 +140,12 @@ def sqlite_backend(folder: Path) -> Backend:
         shutdown_grace=timedelta(seconds=0),
     )
     return Backend("sqlite", settings, database)
+
+
+def postgres_backend(url: str, context: str) -> Backend:
+    """The ledger in this database of PostgreSQL, and conversations in this one of Redis."""
+    settings = Settings(database_url=url, context_url=context, shutdown_grace=timedelta(seconds=0))
+    return Backend("postgres", settings)
 
 
 @asynccontextmanager

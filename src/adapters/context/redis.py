@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -22,7 +22,9 @@ from casenotes.core.errors import ContextUnavailable, InvalidSettings
 from casenotes.core.model import MessagePair
 
 TIMEOUT_SECONDS: Final = 1.0
-"""Of a connection, and of each answer."""
+"""Of a connection, of the wait for a free one, and of each answer."""
+
+CONNECTIONS: Final = 32
 
 
 class RedisContextStore:
@@ -44,8 +46,10 @@ class RedisContextStore:
         try:
             # No retry: an append whose answer was lost may have been done, and would be done twice. A pooled
             # connection that the server has closed is found out, and opened anew, before it is used.
-            self._redis = Redis.from_url(
+            pool = BlockingConnectionPool.from_url(
                 url,
+                max_connections=CONNECTIONS,
+                timeout=timeout,
                 decode_responses=True,
                 socket_timeout=timeout,
                 socket_connect_timeout=timeout,
@@ -55,6 +59,7 @@ class RedisContextStore:
             raise InvalidSettings(
                 "the conversation store's URL cannot be read: redis://host:6379/0 is expected"
             ) from None
+        self._redis = Redis.from_pool(pool)
         self._closed = False
 
     async def recall(self, session_id: str) -> Sequence[MessagePair]:

@@ -11,7 +11,7 @@ from attrs import frozen
 from casenotes.adapters.memory.state import Draft, Snapshot
 from casenotes.adapters.rows import ending_row, feedback_row, from_row, run_summary, to_row, utc
 from casenotes.core.errors import RunAlreadyExists, RunNotFound
-from casenotes.core.model import DiagnosisRun, Feedback, RunStatus
+from casenotes.core.model import DiagnosisRun, Feedback, RunKey, RunStatus
 from casenotes.core.rules import lease_expired
 from casenotes.core.views import RunSummary
 
@@ -92,15 +92,12 @@ class RunsWriter(RunsReader):
             changes["updated_at"] = max(row["updated_at"], changes["feedback_at"])
         self._snapshot.update_run(session_id, run_id, changes)
 
-    async def renew(self, run_ids: Collection[str], *, owner: str, until: datetime) -> frozenset[str]:
+    async def renew(self, runs: Collection[RunKey], *, owner: str, until: datetime) -> frozenset[RunKey]:
         lease_end = utc(until)
-        runs = self._snapshot.state.runs
-        renewed = {
-            run_id: {**runs[run_id], "lease_expires_at": lease_end}
-            for run_id in run_ids
-            if run_id in runs
-            and runs[run_id]["status"] == RunStatus.RUNNING
-            and runs[run_id]["lease_owner"] == owner
-        }
-        self._snapshot.replace(runs={**runs, **renewed})
-        return frozenset(renewed)
+        renewed = {}
+        for session_id, run_id in runs:
+            row = self._snapshot.state.run(session_id, run_id)
+            if row is not None and row["status"] == RunStatus.RUNNING and row["lease_owner"] == owner:
+                renewed[run_id] = {**row, "lease_expires_at": lease_end}
+        self._snapshot.replace(runs={**self._snapshot.state.runs, **renewed})
+        return frozenset((row["session_id"], run_id) for run_id, row in renewed.items())

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from casenotes.adapters.migration import fitting
+from casenotes.adapters.migration.fitting import ADDED, HISTORICAL
 from casenotes.core.errors import SchemaOutOfDate
-
-_STEP_COLUMNS = ("id", "session_id", "step_number", "status", "error_message", "duration_ms", "created_at")
-
-HISTORICAL_COLUMNS = {
-    "diagnosis_session": (
-        *("id", "session_id", "query", "answer", "status", "agent_flow", "self_evaluation"),
-        *("feedback", "feedback_comment", "step_count", "tool_call_count", "created_at", "updated_at"),
-    ),
-    "agent_step": (
-        *_STEP_COLUMNS,
-        *("agent_name", "step_type", "model", "input", "output", "input_tokens", "output_tokens"),
-    ),
-    "tool_invocation": (*_STEP_COLUMNS, "tool_name", "arguments", "result"),
-    "case_library": ("id", "diagnosis_id", "query", "answer", "created_at", "updated_at"),
-}
 
 _LATER_TABLES = ("chat_session", "diagnosis_run", "idempotency_key")
 
@@ -28,8 +17,8 @@ _LATER_TABLES = ("chat_session", "diagnosis_run", "idempotency_key")
 def adopt(connection: Connection) -> bool:
     """Make sure that a database without a revision is empty or holds the old system's tables; say which (``True``).
 
-    Raises ``SchemaOutOfDate``, naming the first table or column that is missing, when it holds only some of them, or
-    tables of a later revision.
+    Other tables are left alone, those of the tool that made these included. Raises ``SchemaOutOfDate``, naming all
+    that is missing or does not fit, when it holds only some of them, or tables of a later revision.
     """
     inspector = sa.inspect(connection)
     present = set(inspector.get_table_names())
@@ -39,24 +28,32 @@ def adopt(connection: Connection) -> bool:
                 f"the database has a table {table} but no revision; restore the table alembic_version, "
                 "or use an empty database"
             )
-    if not present & HISTORICAL_COLUMNS.keys():
+    if not present & HISTORICAL.keys():
         return False
-    for table, columns in HISTORICAL_COLUMNS.items():
-        if table not in present:
-            raise SchemaOutOfDate(_incomplete(f"it has no table {table}"))
-        there = {column["name"] for column in inspector.get_columns(table)}
-        for column in columns:
-            if column not in there:
-                raise SchemaOutOfDate(_incomplete(f"its table {table} has no column {column}"))
+    if problems := [*_wrong_names(inspector, present), *_misfits(connection)]:
+        raise SchemaOutOfDate(
+            f"the database holds tables of the old system that do not fit: {'; '.join(problems)}; "
+            "change that and migrate again, or use an empty database"
+        )
     _index_sessions(connection, inspector)
     return True
 
 
-def _incomplete(what: str) -> str:
-    return (
-        f"the database holds tables of the old system, but {what}; add it and migrate again, "
-        "or use an empty database"
-    )
+def _wrong_names(inspector: sa.Inspector, present: set[str]) -> Iterator[str]:
+    for table, columns in HISTORICAL.items():
+        if table not in present:
+            yield f"there is no table {table}"
+            continue
+        there = {column["name"] for column in inspector.get_columns(table)}
+        yield from (f"{table} has no column {column}" for column in columns if column not in there)
+        for column in ADDED.get(table, ()):
+            if column in there:
+                yield f"{table} has a column {column}, a name that casenotes needs for its own"
+
+
+def _misfits(connection: Connection) -> Iterator[str]:
+    if connection.dialect.name == "postgresql":  # on SQLite any column takes any value
+        yield from fitting.misfits(connection)
 
 
 def _index_sessions(connection: Connection, inspector: sa.Inspector) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from casenotes.core.errors import LedgerUnavailable
 
 MIGRATION_LOCK = int.from_bytes(b"casenote", "big")
-"""The key of the advisory lock that a migrating transaction holds on Postgres: 7161132565201876069.
+"""The key of the advisory lock that a migrating transaction holds on Postgres: 7161131761977488485.
 
 Locks of this kind belong to one database, and those of a transaction go with it: none is left by a process that was
 killed, nor by a pooler that gives the next transaction another server connection.

@@ -7,11 +7,14 @@ from attrs import frozen
 
 @frozen
 class Placed:
-    """How many of the old system's rows were placed in runs."""
+    """How many of the old system's rows were placed in runs, or can be."""
 
     sessions: int = 0
     steps: int = 0
     tools: int = 0
+
+    def __bool__(self) -> bool:
+        return self != Placed()
 
     def __add__(self, other: Placed) -> Placed:
         return Placed(self.sessions + other.sessions, self.steps + other.steps, self.tools + other.tools)
@@ -27,10 +30,10 @@ class Rows:
 
 @frozen
 class Leftovers:
-    """Rows of the old system that are in no run.
+    """Rows of the old system that cannot be placed, by what keeps them from it.
 
-    ``sessions`` have no compatibility run (yet). ``steps`` and ``tools`` have no run (yet); after a migration these
-    are the ones whose session has no row. ``duplicates`` are rows of a session that has a later row.
+    ``sessions``: the id of their compatibility run is taken by a run of another session. ``steps`` and ``tools``: their
+    session has no row, or one that cannot be placed. ``duplicates``: a later row of the same session was taken.
     """
 
     sessions: Rows = Rows()
@@ -56,11 +59,16 @@ class MigrationReport:
 
 @frozen
 class MigrationStatus:
-    """Where a database stands. ``current`` is ``None`` when it has no revision."""
+    """Where a database stands. ``current`` is ``None`` when it has no revision.
+
+    ``waiting`` is what the next upgrade places. Rows may wait at head too: a migration was killed, is at work, or the
+    old system wrote more. Meanwhile a session without a run is read from its old row.
+    """
 
     current: str | None
     head: str
     pending: tuple[str, ...]
+    waiting: Placed = Placed()
     leftovers: Leftovers = Leftovers()
 
     @property

@@ -11,9 +11,10 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from casenotes.adapters.migration import adoption, backfill, scripts
+from casenotes.adapters.migration import adoption, backfill, scripts, standing
 from casenotes.adapters.migration.connections import exclusive, file_of, open_engine
 from casenotes.adapters.migration.failures import in_plain_words
+from casenotes.adapters.migration.fitting import HISTORICAL
 from casenotes.adapters.migration.reports import Leftovers, MigrationReport, MigrationStatus, Placed
 
 _alembic = Lock()
@@ -21,11 +22,12 @@ _alembic = Lock()
 
 
 async def upgrade(database: str | URL | AsyncEngine, revision: str = "head") -> MigrationReport:
-    """Bring a database to a revision; at head, also place the old system's rows that are in no run yet.
+    """Bring a database to a revision, then place the old system's rows that are in no run yet.
 
-    Each revision is one transaction: killed, a migration leaves whole revisions only, and the next one goes on. Of
-    several processes that start at once one migrates, the others wait and find it done. A database at head that has
-    no such rows is only read, and one that is past the revision is left as it is. An engine that is given stays open.
+    Each revision is one transaction, and so is each batch of rows: killed, a migration leaves whole ones only, and the
+    next one goes on. Of several processes that start at once one migrates, the others wait and find it done. A database
+    that has nothing to do is only read, and one that is past the revision is left as it is. An engine that is given
+    stays open.
 
     Raises ``SchemaOutOfDate`` for a database that a newer version migrated or that holds only part of the old system's
     tables, ``LedgerUnavailable`` when it cannot be opened, read or written, ``InvalidInput`` for a revision that
@@ -55,7 +57,7 @@ def _upgrade(connection: Connection, goal: str) -> MigrationReport:
     with connection.begin():
         first = scripts.current_revision(connection)
         is_behind = bool(scripts.pending(first, goal))
-    adopted, applied, placed = False, list[str](), Placed()
+    adopted, applied = False, list[str]()
     while is_behind:
         with exclusive(connection):
             # Read anew: another process may have migrated while this one waited.
@@ -64,39 +66,14 @@ def _upgrade(connection: Connection, goal: str) -> MigrationReport:
                 scripts.stamp(connection, scripts.HISTORICAL_REVISION)
                 adopted, current = True, scripts.HISTORICAL_REVISION
             elif path := scripts.pending(current, goal):
-                placed += scripts.run(connection, path[0])
+                scripts.run(connection, path[0])
                 applied.append(path[0])
                 current = path[0]
         is_behind = bool(scripts.pending(current, goal))
     with connection.begin():
         last = scripts.current_revision(connection) or goal
-    if last == scripts.resolve("head"):
-        placed += _place_late_rows(connection)
-    return MigrationReport(first, last, adopted, tuple(applied), placed, _leftovers(connection, last))
-
-
-def _place_late_rows(connection: Connection) -> Placed:
-    """Place what waits, a transaction for each batch; the lock is taken only when something waits."""
-    placed = Placed()
-    for phase in backfill.PHASES:
-        after = None
-        while _is_waiting(connection, phase, after):
-            with exclusive(connection):
-                batch = backfill.place_next(connection, phase, after)
-            if batch is None:  # another process was faster
-                break
-            placed, after = placed + batch.placed, batch.last_id
-    with connection.begin():
-        has_late_cases = backfill.has_late_cases(connection)
-    if has_late_cases:
-        with exclusive(connection):
-            backfill.mark_late_cases(connection)
-    return placed
-
-
-def _is_waiting(connection: Connection, phase: backfill.Phase, after: int | None) -> bool:
-    with connection.begin():
-        return backfill.is_waiting(connection, phase, after)
+    placed = backfill.place_all(connection) if scripts.has_runs(last) else Placed()
+    return MigrationReport(first, last, adopted, tuple(applied), placed, _old_rows(connection, last)[1])
 
 
 def _status(connection: Connection) -> MigrationStatus:
@@ -105,15 +82,19 @@ def _status(connection: Connection) -> MigrationStatus:
         current = scripts.current_revision(connection)
     is_unknown = current is not None and current not in scripts.revisions()
     pending = () if is_unknown else scripts.pending(current, head)
-    return MigrationStatus(current, head, pending, _leftovers(connection, current))
+    return MigrationStatus(current, head, pending, *_old_rows(connection, current))
 
 
-def _leftovers(connection: Connection, revision: str | None) -> Leftovers:
+def _old_rows(connection: Connection, revision: str | None) -> tuple[Placed, Leftovers]:
+    """What waits to be placed, and what cannot be."""
+    has_runs = revision is not None and scripts.has_runs(revision)
     with connection.begin():
-        if revision is not None and revision != scripts.HISTORICAL_REVISION:
-            return backfill.leftovers(connection)
-        there = set(inspect(connection).get_table_names())
-        return backfill.everything(connection) if adoption.HISTORICAL_COLUMNS.keys() <= there else Leftovers()
+        if not has_runs and not HISTORICAL.keys() <= set(inspect(connection).get_table_names()):
+            return Placed(), Leftovers()
+        return (
+            standing.waiting(connection, has_runs=has_runs),
+            standing.leftovers(connection, has_runs=has_runs),
+        )
 
 
 @asynccontextmanager

@@ -10,7 +10,6 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from casenotes.adapters.migration.reports import Placed
 from casenotes.core.errors import InvalidInput, SchemaOutOfDate
 
 HISTORICAL_REVISION = "0001"
@@ -69,11 +68,14 @@ def pending(current: str | None, goal: str) -> tuple[str, ...]:
     return known[done : known.index(goal) + 1]
 
 
-def run(connection: Connection, revision: str) -> Placed:
-    """Apply one revision in the connection's transaction; returns what its backfill placed."""
-    config = configuration(connection)
-    command.upgrade(config, revision)
-    return sum(config.attributes.get("placed", ()), Placed())
+def has_runs(revision: str) -> bool:
+    """Whether runs are apart from sessions at this revision: at every one but the old system's."""
+    return revision != HISTORICAL_REVISION
+
+
+def run(connection: Connection, revision: str) -> None:
+    """Apply one revision in the connection's transaction."""
+    command.upgrade(configuration(connection), revision)
 
 
 def stamp(connection: Connection, revision: str) -> None:

@@ -22,6 +22,8 @@ class Dialect:
     a unit of work has the database to itself.
     """
 
+    driver: str
+    """The driver's package. Its errors come as they are, unwrapped, while a connection is made ready for use."""
     insert: Callable[[sa.Table], Insert]
     position: Callable[..., sa.ColumnElement[int]]
     """Where a text stands within another, 0 if nowhere. Unlike LIKE, it has no special characters."""
@@ -75,5 +77,7 @@ def _explain_postgres(error: BaseException) -> str:
     return f"{_POSTGRES_WORDS.get(code[:2], 'the ledger could not do the work')} (SQLSTATE {code})"
 
 
-SQLITE = Dialect(insert=sqlite.insert, position=sa.func.instr, explain=_explain_sqlite)
-POSTGRES = Dialect(insert=postgresql.insert, position=sa.func.strpos, explain=_explain_postgres)
+SQLITE = Dialect(driver="sqlite3", insert=sqlite.insert, position=sa.func.instr, explain=_explain_sqlite)
+POSTGRES = Dialect(
+    driver="asyncpg", insert=postgresql.insert, position=sa.func.strpos, explain=_explain_postgres
+)

@@ -50,13 +50,15 @@ _HISTORY = _delete(diagnosis_session)
 async def erase_session(transaction: Transaction, session_id: str) -> Erasure | None:
     """Remove all that belongs to a session; ``None`` when nothing does."""
     session = {"of_session": session_id}
-    # The runs are locked before anything goes, so that nobody adds to what is being removed.
+    # The old row goes first: a migration that is placing it in a run is waited for, and its run goes too. Then the
+    # runs are locked before anything of theirs goes, so that nobody adds to what is being removed.
+    old = await transaction.run(_HISTORY, session)
     await transaction.all(_LOCK_RUNS, session)
     cases = await transaction.run(_CASES, session)
     runs = await transaction.run(_RUNS, session)
     steps = await transaction.run(_STEPS, session)
     tools = await transaction.run(_TOOLS, session)
-    others = [await transaction.run(statement, session) for statement in (_KEYS, _CHAT, _HISTORY)]
-    if not any((cases, runs, steps, tools, *others)):
+    others = [await transaction.run(statement, session) for statement in (_KEYS, _CHAT)]
+    if not any((old, cases, runs, steps, tools, *others)):
         return None
     return Erasure(session_id=session_id, runs=runs, agent_steps=steps, tool_invocations=tools, cases=cases)

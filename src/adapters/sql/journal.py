@@ -51,7 +51,7 @@ def _add(dialect: Dialect, table: sa.Table) -> Insert:
         .with_for_update(read=True)
     )
     insert = dialect.insert(table).from_select(names, running)
-    return insert.on_conflict_do_nothing(index_elements=["run_id", "sequence"])
+    return insert.on_conflict_do_nothing()
 
 
 @frozen

@@ -23,7 +23,7 @@ from casenotes.adapters.sql.dialect import Dialect, Insert
 from casenotes.adapters.sql.tables import UtcDateTime, diagnosis_run
 from casenotes.adapters.sql.transaction import Transaction
 from casenotes.core.errors import InvalidTransition, RunAlreadyExists, RunNotFound
-from casenotes.core.model import DiagnosisRun, Feedback, RunStatus
+from casenotes.core.model import DiagnosisRun, Feedback, RunKey, RunStatus
 from casenotes.core.rules import PREVIEW_LENGTH
 from casenotes.core.text import fold
 from casenotes.core.views import RunSummary
@@ -89,18 +89,18 @@ _RAISE_UPDATED = (
 _RENEW = (
     sa.update(diagnosis_run)
     .where(
-        _run.run_id.in_(sa.bindparam("run_ids", expanding=True)),
+        sa.tuple_(_run.session_id, _run.run_id).in_(sa.bindparam("keys", expanding=True)),
         _is_running,
         _run.lease_owner == sa.bindparam("owner"),
     )
     .values(lease_expires_at=sa.bindparam("until", type_=UtcDateTime))
-    .returning(_run.run_id)
+    .returning(_run.session_id, _run.run_id)
 )
 
 
 @cache
 def _add(dialect: Dialect) -> Insert:
-    return dialect.insert(diagnosis_run).on_conflict_do_nothing(index_elements=["run_id"])
+    return dialect.insert(diagnosis_run).on_conflict_do_nothing()
 
 
 def this_run(session_id: str, run_id: str) -> dict[str, object]:
@@ -185,10 +185,10 @@ class RunsWriter(RunsReader):
         if changes["feedback_at"] is not None:
             await self._transaction.run(_RAISE_UPDATED, run | {"raised_to": changes["feedback_at"]})
 
-    async def renew(self, run_ids: Collection[str], *, owner: str, until: datetime) -> frozenset[str]:
-        values = {"run_ids": list(run_ids), "owner": owner, "until": utc(until)}
+    async def renew(self, runs: Collection[RunKey], *, owner: str, until: datetime) -> frozenset[RunKey]:
+        values = {"keys": list(runs), "owner": owner, "until": utc(until)}
         rows = await self._transaction.all(_RENEW, values)
-        return frozenset(row["run_id"] for row in rows)
+        return frozenset((row["session_id"], row["run_id"]) for row in rows)
 
 
 def _model(row: AnyRow | None) -> DiagnosisRun | None:

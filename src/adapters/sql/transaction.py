@@ -68,8 +68,11 @@ async def transaction(engine: AsyncEngine, dialect: Dialect) -> AsyncIterator[Tr
     """A transaction on a connection from the engine's pool, which gets it back whatever happens in the block."""
     # Entered and left by hand, so that what the block itself raises passes untranslated.
     stack = AsyncExitStack()
-    with _translated(dialect):
-        connection = await stack.enter_async_context(engine.connect())
+    try:
+        with _translated(dialect):
+            connection = await stack.enter_async_context(engine.connect())
+    except exc.InvalidRequestError:
+        raise LedgerUnavailable("the ledger's database closes each connection at once") from None
     try:
         yield Transaction(connection, dialect)
     finally:
@@ -94,4 +97,8 @@ def _translated(dialect: Dialect) -> Iterator[None]:
     except OverflowError:
         raise ValueError("a number is too large for the ledger") from None
     except OSError as error:
+        raise LedgerUnavailable(dialect.explain(error)) from None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != dialect.driver:
+            raise
         raise LedgerUnavailable(dialect.explain(error)) from None

@@ -12,7 +12,7 @@ from datetime import timedelta
 from attrs import define, evolve, field
 
 from casenotes.core.errors import InvalidTransition, RunNotFound, ShuttingDown, TooManyRunning
-from casenotes.core.model import DiagnosisRun, RunStatus
+from casenotes.core.model import DiagnosisRun, RunKey, RunStatus
 from casenotes.core.orchestration import TerminationReason
 from casenotes.core.service.conducting import FAULT, Conductor, Ending
 from casenotes.core.service.recording import Recorder, Recording, Replay
@@ -34,9 +34,11 @@ class Executions:
     _starting: set[asyncio.Task[Execution]] = field(factory=set, init=False)
     _closed: bool = field(default=False, init=False)
 
-    def running(self) -> frozenset[str]:
-        """The ids of the runs that are executed here now."""
-        return frozenset(self._running)
+    def running(self) -> frozenset[RunKey]:
+        """The runs that are executed here now."""
+        return frozenset(
+            (execution.run.session_id, run_id) for run_id, (execution, _) in self._running.items()
+        )
 
     async def submit(self, order: Order) -> Execution:
         """Store the order's run and begin to execute it; returns when the run is durable.
@@ -92,9 +94,9 @@ class Executions:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def lost(self, run_ids: Collection[str]) -> None:
+    async def lost(self, runs: Collection[RunKey]) -> None:
         """End runs whose lease another process took."""
-        await self.interrupt(run_ids, LEASE_LOST)
+        await self.interrupt([run_id for _, run_id in runs], LEASE_LOST)
 
     async def erased(self, session_id: str) -> None:
         """End the executions of a session that is being erased."""
@@ -111,7 +113,7 @@ class Executions:
         tasks = [task for _, task in self._running.values()]
         if tasks and grace:
             await asyncio.wait(tasks, timeout=grace.total_seconds())
-        await self.interrupt(self.running(), INTERRUPTED)
+        await self.interrupt(list(self._running), INTERRUPTED)
 
 
 def _failed(run: DiagnosisRun, ending: Ending) -> DiagnosisRun:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from typing import Any
 
 from attrs import frozen
 
 from casenotes.core import rules
 from casenotes.core.errors import InvalidTransition
-from casenotes.core.model import DiagnosisRun
+from casenotes.core.model import DiagnosisRun, RunKey
 from casenotes.core.service.recording import Recorder
 
 ORPHANED = "the process that executed the run went away before the run had ended"
 _BATCH = 100
 _TICKS_PER_LEASE = 3
-_LAST_TICK_SECONDS = 5
+_LAST_ROUND_SECONDS = 5
 
 
 @frozen
@@ -27,23 +28,28 @@ class LeaseKeeper:
     """
 
     recorder: Recorder
-    running: Callable[[], frozenset[str]]
-    lost: Callable[[Collection[str]], Awaitable[None]]
+    running: Callable[[], frozenset[RunKey]]
+    lost: Callable[[Collection[RunKey]], Awaitable[None]]
 
     async def keep(self) -> None:
-        """Tick until cancelled. A tick that fails is told to the observer, and the next one tries again.
+        """Renew, and beside it end what has expired, until cancelled: ending others' runs never delays a renewal.
 
-        A cancellation lets the tick under way end by itself, for some seconds: a driver that is interrupted while it
-        connects may go on working.
+        A round that fails is told to the observer, and the next one tries again. A cancellation lets the round under
+        way end by itself, for some seconds: a driver that is interrupted while it connects may go on working.
         """
+        async with asyncio.TaskGroup() as loops:
+            loops.create_task(self._repeat(self._renew))
+            loops.create_task(self._repeat(self._end_expired))
+
+    async def _repeat(self, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
         pause = self.recorder.lease.total_seconds() / _TICKS_PER_LEASE
         while True:
-            tick = asyncio.create_task(self.tick())
+            one = asyncio.create_task(act())
             try:
-                await asyncio.shield(tick)
+                await asyncio.shield(one)
             except asyncio.CancelledError:
-                await asyncio.wait({tick}, timeout=_LAST_TICK_SECONDS)
-                tick.cancel()
+                await asyncio.wait({one}, timeout=_LAST_ROUND_SECONDS)
+                one.cancel()
                 raise
             except Exception as fault:
                 self.recorder.observer.faulted("", None, "keeping leases", fault)
@@ -70,7 +76,7 @@ class LeaseKeeper:
         async with self.recorder.ledger.view() as view:
             expired = await view.runs.expired(now=self.recorder.clock(), limit=_BATCH)
         for run in expired:
-            if run.run_id not in self.running():
+            if (run.session_id, run.run_id) not in self.running():
                 await self._end(run)
 
     async def _end(self, run: DiagnosisRun) -> None:

@@ -236,7 +236,13 @@ class Recording:
                 await work.journal.count(run.session_id, run.run_id),
                 degraded=degraded,
                 self_evaluation=self_evaluation(
-                    run, answer, tools, unsupported=unsupported, degraded=degraded, said=said
+                    run,
+                    answer,
+                    tools,
+                    unsupported=unsupported,
+                    degraded=degraded,
+                    retries=self._graph.evidence_retry_count,
+                    said=said,
                 ),
                 orchestration_trace=self._orchestration(),
             )

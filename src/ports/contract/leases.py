@@ -70,7 +70,7 @@ class LeasesContract:
     async def test_renewed_lease_ends_later_and_nothing_else_changes(self, ledger: Ledger) -> None:
         run = await add_run(ledger, started("r", lease_seconds=10))
         async with committed(ledger) as work:
-            assert await work.runs.renew(["r"], owner="alpha", until=at(50)) == frozenset({"r"})
+            assert await work.runs.renew([("s", "r")], owner="alpha", until=at(50)) == {("s", "r")}
         assert await read_run(ledger, "s", "r") == evolve(run, lease_expires_at=at(50))
         assert await expired(ledger, 40) == []
         assert await expired(ledger, 60) == ["r"]
@@ -85,14 +85,23 @@ class LeasesContract:
             started("theirs", "s", owner="beta"),
             started("lookalike", "s", owner="Alpha"),
             started("ended", "s"),
+            started("elsewhere", "t"),
         )
-        await end_run(ledger, answered(runs[-1]))
-        named = ["mine", "mine-too", "theirs", "lookalike", "ended", "unknown"]
+        await end_run(ledger, answered(runs[-2]))
+        named = [
+            *(
+                (run.session_id, run.run_id)
+                for run in runs
+                if run.run_id not in ("mine-unnamed", "elsewhere")
+            ),
+            ("s", "unknown"),
+            ("s", "elsewhere"),
+        ]
         async with committed(ledger) as work:
             renewed = await work.runs.renew(named, owner="alpha", until=at(90))
-        assert renewed == frozenset({"mine", "mine-too"})
-        for run in runs[:-1]:
-            ends = at(90) if run.run_id in renewed else at(30)
+        assert renewed == {("s", "mine"), ("t", "mine-too")}
+        for run in (*runs[:-2], runs[-1]):
+            ends = at(90) if (run.session_id, run.run_id) in renewed else at(30)
             assert (await read_run(ledger, run.session_id, run.run_id)).lease_expires_at == ends
         assert (await read_run(ledger, "s", "ended")).lease_expires_at is None
 
@@ -101,7 +110,7 @@ class LeasesContract:
         await add_run(ledger, started("r", lease_seconds=10))
         assert await expired(ledger, 20) == ["r"]
         async with committed(ledger) as work:
-            assert await work.runs.renew({"r"}, owner="alpha", until=at(50)) == frozenset({"r"})
+            assert await work.runs.renew({("s", "r")}, owner="alpha", until=at(50)) == {("s", "r")}
         assert await expired(ledger, 20) == []
 
     @on_fresh_ledger

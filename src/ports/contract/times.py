@@ -97,7 +97,7 @@ class TimesContract:
             await work.sessions.ensure(ChatSession("t", MOMENTS[5], MOMENTS[5]))
             await work.sessions.touch("t", at=moment, expires_at=moment, answered=False)
             await work.runs.set_feedback("s", "r", Feedback("useful", None, moment))
-            await work.runs.renew(["r"], owner="alpha", until=moment)
+            await work.runs.renew([("s", "r")], owner="alpha", until=moment)
             await work.cases.withdraw("r", at=moment)
         session, run = await read_session(ledger, "t"), await read_run(ledger, "s", "r")
         async with ledger.view() as view:

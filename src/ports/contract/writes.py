@@ -54,7 +54,7 @@ WRITES = (
     Write(
         "runs.set_feedback", lambda work, at: work.runs.set_feedback("s", "r", Feedback("useful", None, at))
     ),
-    Write("runs.renew", lambda work, at: work.runs.renew(["r"], owner="alpha", until=at)),
+    Write("runs.renew", lambda work, at: work.runs.renew([("s", "r")], owner="alpha", until=at)),
     Write("journal.add_step", lambda work, at: work.journal.add_step(started().step(2, "executor", at))),
     Write(
         "journal.add_tool", lambda work, at: work.journal.add_tool(started().tool_call(2, "logs.search", at))
