@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from aiohttp import web
@@ -36,9 +37,13 @@ def _contract() -> Handler:
 
 
 def _constant(body: bytes, content_type: str) -> Handler:
-    async def answer(_request: web.Request) -> web.Response:
-        return web.Response(
-            body=body, content_type=content_type, charset="utf-8", headers={"Cache-Control": "no-cache"}
-        )
+    # A browser asks each time whether its copy is still the one of this version.
+    tag = hashlib.sha256(body).hexdigest()[:32]
+    headers = {"Cache-Control": "no-cache", "ETag": f'"{tag}"'}
+
+    async def answer(request: web.Request) -> web.Response:
+        if any(known.value == tag for known in request.if_none_match or ()):
+            return web.Response(status=304, headers=headers)
+        return web.Response(body=body, content_type=content_type, charset="utf-8", headers=headers)
 
     return answer

@@ -64,10 +64,10 @@ export async function* events(path, body) {
     }
     if (part.done) return;
     held += part.value;
-    const blocks = held.split("\n\n");
+    const blocks = held.split(/\r\n\r\n|\n\n|\r\r/);
     held = blocks.pop();
     for (const block of blocks) {
-      const data = block.split("\n").filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
+      const data = block.split(/\r\n|\n|\r/).filter((line) => line.startsWith("data:")).map((line) => line.slice(5).replace(/^ /, ""));
       if (data.length) yield JSON.parse(data.join("\n"));
     }
   }
@@ -79,7 +79,7 @@ function keyFromReader(wasWrong) {
   asking ??= new Promise((resolve) => {
     const form = document.getElementById("key");
     form.hidden = false;
-    form.querySelector("output").textContent = wasWrong ? "This key is not accepted." : "";
+    form.querySelector("output").textContent = wasWrong ? "✗ This key is not accepted." : "";
     form.elements.key.value = "";
     form.elements.key.focus();
     form.onsubmit = (event) => {

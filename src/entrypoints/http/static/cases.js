@@ -1,42 +1,54 @@
 // The case library.
 
-import { read } from "/static/api.js";
-import { answerText, el, traceAddress, trouble, when } from "/static/show.js";
+import { el } from "/static/dom.js";
+import { traceAddress, when } from "/static/format.js";
+import { Listing } from "/static/listing.js";
+import { markdown } from "/static/markdown.js";
+import { state } from "/static/states.js";
 
-const cases = document.getElementById("cases");
+const LONG = 900;
+const root = document.getElementById("cases");
 const search = document.getElementById("search");
-let latest = 0;
+search.value = new URLSearchParams(location.search).get("query") ?? "";
 
-async function load(from = `/api/cases?${new URLSearchParams({ limit: "20", query: search.value })}`, more = false) {
-  const mine = ++latest;
-  try {
-    const { data, next } = await read(from);
-    if (mine !== latest) return;
-    cases.querySelector("button.plain")?.remove();
-    if (!more) cases.replaceChildren();
-    cases.append(...data.map(show));
-    if (next) cases.append(el("button", { type: "button", className: "plain", onclick: () => load(next, true) }, "Older cases"));
-    if (!cases.children.length) {
-      cases.append(el("p", { className: "mute" }, search.value ? "Nothing matches." : "No case yet: rate a run as useful, and it is kept here."));
-    }
-  } catch (error) {
-    if (mine === latest) cases.replaceChildren(trouble(error, () => load()));
-  }
-}
-
-function show(found) {
-  const address = found.sessionId && traceAddress(found.sessionId, found.source === "AUTO" ? found.diagnosisId : null);
-  return el("article", { className: "card" },
-    el("h2", {}, `Case ${found.caseId}`),
-    el("p", { className: "text" }, el("strong", {}, found.query)),
-    el("p", { className: "meta" }, when(found.updatedAt), found.source === "AUTO" ? null : el("span", {}, found.source.toLowerCase()), address ? el("a", { href: address }, "Trace") : null, el("code", {}, found.diagnosisId)),
-    answerText(found.answer, (sequence) => address && `${address}#t${sequence}`));
-}
-
-let typing;
-search.addEventListener("input", () => {
-  clearTimeout(typing);
-  typing = setTimeout(() => load(), 200);
+const cases = new Listing({
+  root,
+  search,
+  path: "/api/cases",
+  older: "Older cases",
+  row: shown,
+  none: (searched) => (searched
+    ? state(`No case matches “${searched}”.`, { sign: "○" })
+    : state("No case yet.", { sign: "○", more: el("p", {}, "Rate a run as useful on its page, and its question and answer are kept here.") })),
 });
 
-await load();
+function shown(found) {
+  // A case made of a run's feedback is named by that run; an older one may only know its session.
+  const trace = found.sessionId && traceAddress(found.sessionId, found.source === "AUTO" ? found.diagnosisId : null);
+  const answer = markdown(found.answer, (sequence) => trace && `${trace}#t${sequence}`);
+  const made = el("article", { className: "card case", id: `case-${found.caseId}` },
+    el("h2", {}, `Case ${found.caseId}`, found.source === "AUTO" ? null : ` · ${found.source.toLowerCase()}`),
+    el("p", { className: "asked text" }, found.query),
+    answer,
+    el("p", { className: "foot" }, trace && el("a", { href: trace }, "Trace of its run"), when(found.updatedAt), el("code", {}, found.diagnosisId)));
+  if (found.answer.length > LONG) fold(answer);
+  return made;
+}
+
+function fold(answer) {
+  answer.classList.add("folded");
+  const button = el("button", { type: "button", className: "plain", "aria-expanded": "false" }, "Show all of it");
+  button.onclick = () => {
+    const folded = answer.classList.toggle("folded");
+    button.textContent = folded ? "Show all of it" : "Show less";
+    button.setAttribute("aria-expanded", String(!folded));
+  };
+  queueMicrotask(() => answer.after(button));
+}
+
+await cases.load();
+if (/^#case-\d+$/.test(location.hash)) {
+  const linked = document.getElementById(location.hash.slice(1));
+  linked?.classList.add("here");
+  linked?.scrollIntoView({ block: "start" });
+}
