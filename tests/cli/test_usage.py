@@ -11,7 +11,17 @@ NAMES = [command.name for command in COMMANDS]
 
 
 def test_the_commands_are_those_that_work(cli: CommandLine) -> None:
-    assert sorted(NAMES) == ["ask", "demo", "erase", "feedback", "migrate", "runs", "serve", "trace"]
+    assert sorted(NAMES) == [
+        "ask",
+        "baseline",
+        "demo",
+        "erase",
+        "feedback",
+        "migrate",
+        "runs",
+        "serve",
+        "trace",
+    ]
     done = cli("--help")
     assert done.status == 0
     assert all(name in done.out for name in NAMES)

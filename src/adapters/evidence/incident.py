@@ -25,13 +25,17 @@ class Fact:
 
 @frozen
 class Incident:
-    """The head of a pack. ``facts`` are for judging an answer; no evidence source holds them."""
+    """The head of a pack. ``facts`` and ``decoys`` are for judging an answer; no evidence source holds them.
+
+    ``decoys`` are what a good answer does not state: what lies near, and is wrong.
+    """
 
     id: str
     source: str
     question: str
     alerts: tuple[JsonObject, ...]
     facts: tuple[Fact, ...]
+    decoys: tuple[Fact, ...] = ()
 
 
 def read_incident(path: Path) -> Incident:
@@ -54,6 +58,10 @@ def incident_in(folder: Folder) -> Incident:
         facts=tuple(
             _fact(file, fact, f"facts[{index}]")
             for index, fact in enumerate(file.array(head.get("facts"), "facts"))
+        ),
+        decoys=tuple(
+            _fact(file, fact, f"decoys[{index}]")
+            for index, fact in enumerate(file.array(head.get("decoys", []), "decoys"))
         ),
     )
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from casenotes.core.errors import CasenotesError, InvalidInput, InvalidSettings
 from casenotes.core.text import settle
-from casenotes.entrypoints.cli import ask, demo, erase, feedback, migrate, runs, serve, trace
+from casenotes.entrypoints.cli import ask, baseline, demo, erase, feedback, migrate, runs, serve, trace
 from casenotes.entrypoints.cli.command import Command
 from casenotes.entrypoints.cli.terminal import visible
 
@@ -26,6 +26,7 @@ COMMANDS = (
     feedback.COMMAND,
     demo.COMMAND,
     erase.COMMAND,
+    baseline.COMMAND,
 )
 
 _FAILED = 1

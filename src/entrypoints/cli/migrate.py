@@ -11,7 +11,7 @@ from casenotes.entrypoints.cli.terminal import as_json, counted, wrapped
 from casenotes.entrypoints.settings import Settings
 
 if TYPE_CHECKING:  # the module itself loads the drivers
-    from casenotes.adapters.migration import Leftovers, MigrationReport, MigrationStatus, Rows
+    from casenotes.adapters.migration import Leftovers, MigrationReport, MigrationStatus, Placed, Rows
 
 _NONE = "a memory:// ledger has no tables to migrate"
 
@@ -69,6 +69,8 @@ def _status_page(status: MigrationStatus) -> str:
     else:
         standing = f"{counted(len(status.pending), 'revision')} behind: run casenotes migrate upgrade"
     lines = [f"revision {status.current or 'none'}, {status.head} is needed: {standing}"]
+    if status.waiting:
+        lines.append(f"waiting to be placed by casenotes migrate upgrade: {_placed(status.waiting)}")
     return "\n".join([*lines, *_leftover_lines(status.leftovers)])
 
 
@@ -76,23 +78,26 @@ def _report_page(report: MigrationReport) -> str:
     if report.applied:
         lines = [f"migrated from {report.from_revision or 'nothing'} to {report.to_revision}"]
     else:
-        lines = [f"at {report.to_revision}, nothing to migrate"]
+        lines = [f"at {report.to_revision}{'' if report.placed else ', nothing to migrate'}"]
     if report.adopted:
         lines.append("the old system's tables were taken over")
-    placed = report.placed
-    if placed.sessions or placed.steps or placed.tools:
-        lines.append(
-            f"placed in runs: {counted(placed.sessions, 'session')}, {counted(placed.steps, 'step')},"
-            f" {counted(placed.tools, 'tool call')}"
-        )
+    if report.placed:
+        lines.append(f"placed in runs: {_placed(report.placed)}")
     return "\n".join([*lines, *_leftover_lines(report.leftovers)])
+
+
+def _placed(placed: Placed) -> str:
+    return (
+        f"{counted(placed.sessions, 'session')}, {counted(placed.steps, 'step')},"
+        f" {counted(placed.tools, 'tool call')}"
+    )
 
 
 def _leftover_lines(left: Leftovers) -> list[str]:
     kinds = (
-        ("in no run: {}", "session", left.sessions),
-        ("in no run: {}", "step", left.steps),
-        ("in no run: {}", "tool call", left.tools),
+        ("cannot be placed, the run's id is taken: {}", "session", left.sessions),
+        ("cannot be placed, the session has no row or cannot be placed: {}", "step", left.steps),
+        ("cannot be placed, the session has no row or cannot be placed: {}", "tool call", left.tools),
         ("not taken, a later row of the same session was: {}", "duplicate", left.duplicates),
     )
     return [
@@ -112,24 +117,24 @@ def _status_shape(status: MigrationStatus) -> JsonObject:
         "head": status.head,
         "pending": list(status.pending),
         "isCurrent": status.is_current,
+        "waiting": _placed_shape(status.waiting),
         "leftovers": _leftovers_shape(status.leftovers),
     }
 
 
 def _report_shape(report: MigrationReport) -> JsonObject:
-    placed = report.placed
     return {
         "from": report.from_revision,
         "to": report.to_revision,
         "applied": list(report.applied),
         "adopted": report.adopted,
-        "placed": {
-            "sessions": placed.sessions,
-            "agentSteps": placed.steps,
-            "toolInvocations": placed.tools,
-        },
+        "placed": _placed_shape(report.placed),
         "leftovers": _leftovers_shape(report.leftovers),
     }
+
+
+def _placed_shape(placed: Placed) -> JsonObject:
+    return {"sessions": placed.sessions, "agentSteps": placed.steps, "toolInvocations": placed.tools}
 
 
 def _leftovers_shape(left: Leftovers) -> Json:
