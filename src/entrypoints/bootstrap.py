@@ -13,16 +13,16 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from casenotes.adapters import migration
 from casenotes.adapters.agents import EmbeddedDiagnostician
 from casenotes.adapters.context import MemoryContextStore, SqliteContextStore
-from casenotes.adapters.evidence import load_pack, shipped_pack
 from casenotes.adapters.memory import MemoryLedger
 from casenotes.adapters.sqlite import ledger_file
-from casenotes.core.errors import InvalidSettings
+from casenotes.core.errors import InvalidSettings, LedgerUnavailable
 from casenotes.core.service.conducting import Limits
 from casenotes.core.service.leases import LeaseKeeper
 from casenotes.core.service.service import Service
 from casenotes.entrypoints.ambient import new_id, utc_now
+from casenotes.entrypoints.evidence import evidence_sources
 from casenotes.entrypoints.settings import Settings
-from casenotes.ports.agent import AgentEvent, Diagnostician, Enquiry
+from casenotes.ports.agent import AgentEvent, Closing, Diagnostician, Enquiry
 from casenotes.ports.ambient import Clock, RunObserver
 from casenotes.ports.context import ContextStore
 from casenotes.ports.ledger import Ledger
@@ -41,8 +41,10 @@ async def open_ledger_at(url: str, *, migrate_first: bool = True) -> Ledger:
     ledger = _sql_ledger(url)
     try:
         await ledger.check()
-    except BaseException:
+    except BaseException as fault:
         await ledger.close()
+        if isinstance(fault, LedgerUnavailable) and not url.startswith("sqlite"):
+            raise LedgerUnavailable(f"{fault}; see that it runs and that its URL is right") from None
         raise
     return ledger
 
@@ -126,10 +128,27 @@ def _extra(extra: str, *, needs: str, of: str) -> Iterator[None]:
         ) from None
 
 
+def configured_diagnostician(settings: Settings) -> Diagnostician:
+    """The diagnostician of these settings: with a language model where one is set.
+
+    Raises ``InvalidSettings``, ``InvalidEvidence``.
+    """
+    if settings.llm_base_url is None or settings.llm_model is None:
+        return embedded_diagnostician(settings)
+    with _extra("llm", needs="openai", of="CASENOTES_LLM_BASE_URL"):
+        from casenotes.adapters.agents.llm import ChatModel, LlmDiagnostician
+    model = ChatModel(
+        settings.llm_base_url,
+        settings.llm_model,
+        settings.llm_timeout.total_seconds(),
+        settings.llm_api_key,
+    )
+    return LlmDiagnostician(evidence_sources(settings), model, settings.run_timeout.total_seconds())
+
+
 def embedded_diagnostician(settings: Settings) -> Diagnostician:
-    """The deterministic diagnostician over the incident pack of these settings. Raises ``InvalidEvidence``."""
-    pack = shipped_pack() if settings.evidence is None else load_pack(settings.evidence)
-    return EmbeddedDiagnostician([pack])
+    """The deterministic diagnostician over the evidence of these settings. Raises ``InvalidEvidence``."""
+    return EmbeddedDiagnostician(evidence_sources(settings))
 
 
 @asynccontextmanager
@@ -188,8 +207,12 @@ async def open_service(
 
     Raises ``InvalidEvidence``, and what ``assemble`` raises.
     """
-    chosen = diagnostician or embedded_diagnostician(settings)
-    async with assemble(settings, observer, chosen, clock=clock) as service, kept(service.leases):
+    async with AsyncExitStack() as stack:
+        chosen = diagnostician or configured_diagnostician(settings)
+        if diagnostician is None and isinstance(chosen, Closing):
+            stack.push_async_callback(chosen.close)
+        service = await stack.enter_async_context(assemble(settings, observer, chosen, clock=clock))
+        await stack.enter_async_context(kept(service.leases))
         try:
             yield service
         finally:

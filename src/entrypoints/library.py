@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from casenotes.core import rules
 from casenotes.core.errors import InvalidInput, InvalidSettings
-from casenotes.core.model import AgentFlow, Case, DiagnosisRun, Rating
+from casenotes.core.model import AgentFlow, Case, DiagnosisRun, Rating, RunKey
 from casenotes.core.service.leases import LeaseKeeper
 from casenotes.core.service.reading import DEFAULT_LIMIT
 from casenotes.core.service.recording import Recording
@@ -191,8 +191,8 @@ async def _opened(
 def leases_of(service: Service, open_runs: OpenRuns) -> LeaseKeeper:
     """What keeps the leases of all runs of this process: of those it executes, and those whose block is open."""
 
-    async def lost(run_ids: Collection[str]) -> None:
-        await open_runs.lost(run_ids)
-        await service.executions.lost(run_ids)
+    async def lost(runs: Collection[RunKey]) -> None:
+        await open_runs.lost(runs)
+        await service.executions.lost(runs)
 
     return LeaseKeeper(service.recorder, lambda: service.executions.running() | open_runs.running(), lost)

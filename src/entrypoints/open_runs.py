@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import define, field
 
+from casenotes.core.model import RunKey
 from casenotes.core.orchestration import TerminationReason
 from casenotes.core.service.recording import Recording
 from casenotes.entrypoints.outlasting import outlasting, reason_of, termination_of, to_its_end
@@ -26,13 +27,13 @@ class OpenRuns:
     _remember: Remember
     _runs: dict[str, Run] = field(factory=dict, init=False)
 
-    def running(self) -> frozenset[str]:
-        """The ids of the runs whose leases are to be kept."""
-        return frozenset(self._runs)
+    def running(self) -> frozenset[RunKey]:
+        """The runs whose leases are to be kept."""
+        return frozenset((run.session_id, run_id) for run_id, run in self._runs.items())
 
-    async def lost(self, run_ids: Collection[str]) -> None:
+    async def lost(self, runs: Collection[RunKey]) -> None:
         """Let go of runs that somebody else has ended or erased: their blocks meet that at their next record."""
-        for run_id in run_ids:
+        for _, run_id in runs:
             self._runs.pop(run_id, None)
 
     @asynccontextmanager

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
@@ -25,6 +26,15 @@ class Settings:
     context_ttl: timedelta = timedelta(days=1)
     context_window: int = 6
     evidence: Path | None = None
+    prometheus_url: str | None = field(default=None, repr=False)
+    alertmanager_url: str | None = field(default=None, repr=False)
+    loki_url: str | None = field(default=None, repr=False)
+    logs: Path | None = None
+    runbooks: Path | None = None
+    llm_base_url: str | None = field(default=None, repr=False)
+    llm_api_key: str | None = field(default=None, repr=False)
+    llm_model: str | None = None
+    llm_timeout: timedelta = timedelta(seconds=60)
     run_timeout: timedelta = timedelta(seconds=300)
     run_lease: timedelta = timedelta(seconds=30)
     shutdown_grace: timedelta = timedelta(seconds=20)
@@ -34,6 +44,12 @@ class Settings:
     client_key: str | None = field(default=None, repr=False)
     """The first of the API keys: the one that our own client sends."""
     log_format: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.llm_base_url is not None and self.llm_model is None:
+            raise InvalidSettings(
+                f"{PREFIX}LLM_MODEL: must be set where {PREFIX}LLM_BASE_URL is: the name of a model behind it"
+            )
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -54,7 +70,16 @@ class Settings:
             context_url=read("CONTEXT_URL", _context_url, unknown.context_url),
             context_ttl=read("CONTEXT_TTL", _seconds(1), unknown.context_ttl),
             context_window=read("CONTEXT_WINDOW", _count(1, 1000), unknown.context_window),
-            evidence=read("EVIDENCE", _folder, unknown.evidence),
+            evidence=read("EVIDENCE", _folder("that holds an incident pack"), unknown.evidence),
+            prometheus_url=read("PROMETHEUS_URL", _http_url, unknown.prometheus_url),
+            alertmanager_url=read("ALERTMANAGER_URL", _http_url, unknown.alertmanager_url),
+            loki_url=read("LOKI_URL", _http_url, unknown.loki_url),
+            logs=read("LOGS", _folder("of log files"), unknown.logs),
+            runbooks=read("RUNBOOKS", _folder("of runbooks in Markdown"), unknown.runbooks),
+            llm_base_url=read("LLM_BASE_URL", _http_url, unknown.llm_base_url),
+            llm_api_key=read("LLM_API_KEY", _key, unknown.llm_api_key),
+            llm_model=read("LLM_MODEL", _model, unknown.llm_model),
+            llm_timeout=read("LLM_TIMEOUT", _seconds(0.001), unknown.llm_timeout),
             run_timeout=read("RUN_TIMEOUT", _seconds(0.001), unknown.run_timeout),
             run_lease=read("RUN_LEASE", _seconds(0.1), unknown.run_lease),
             shutdown_grace=read("SHUTDOWN_GRACE", _seconds(0), unknown.shutdown_grace),
@@ -119,11 +144,25 @@ def _one_of(*allowed: str) -> Callable[[str, str], str]:
     return parse
 
 
-def _folder(name: str, value: str) -> Path:
-    path = Path(value)
-    if not path.is_dir():
-        raise _wrong(name, value, "must be an existing folder that holds an incident pack")
-    return path
+def _folder(of_what: str) -> Callable[[str, str], Path]:
+    def parse(name: str, value: str) -> Path:
+        path = Path(value)
+        if not path.is_dir():
+            raise _wrong(name, value, f"must be an existing folder {of_what}")
+        return path
+
+    return parse
+
+
+def _http_url(name: str, value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        good = False
+    if not good or not value.isprintable() or " " in value or parts.query or parts.fragment:
+        raise _wrong(name, value, "must be http://host:port or https://host/prefix, without a query")
+    return value.rstrip("/")
 
 
 def _file(name: str, value: str) -> Path:
@@ -131,6 +170,18 @@ def _file(name: str, value: str) -> Path:
     if not path.is_file():
         raise _wrong(name, value, "must be an existing file with one key a line")
     return path
+
+
+def _model(name: str, value: str) -> str:
+    if not value.isprintable() or len(value) > 200:
+        raise _wrong(name, value, "must be the name of a model, at most 200 printable characters")
+    return value
+
+
+def _key(name: str, value: str) -> str:
+    if not value.isascii() or not value.isprintable():
+        raise _wrong(name, value, "must be printable ASCII")
+    return value
 
 
 def _keys(name: str, value: str) -> frozenset[str]:

@@ -19,7 +19,7 @@ def test_aiops_creates_run(backend: Backend) -> None:
         assert [tool["toolName"] for tool in trace["toolInvocations"]] == ["alerts.firing", "runbooks.find"]
         verdict = trace["selfEvaluation"]["aiops_rule_evaluation"]
         assert verdict["version"] == 1 and verdict["passed"] is True and verdict["score"] == 1
-        if here.database:
+        if here.has_rows:
             (row,) = here.rows(
                 "select agent_flow, self_evaluation from diagnosis_run where run_id = ?", run_id
             )

@@ -22,7 +22,7 @@ def test_feedback_with_run_id_updates_specified_run(backend: Backend) -> None:
         assert reply.status == 200 and reply.data["success"] is True
         assert reply.data["runId"] == first["runId"] and reply.data["fallbackToLatestRun"] is False
         assert await ratings(here, "s-1") == {first["runId"]: "not_useful", second["runId"]: None}
-        if here.database:
+        if here.has_rows:
             assert here.rows("select run_id, feedback from diagnosis_run order by id") == [
                 {"run_id": first["runId"], "feedback": "not_useful"},
                 {"run_id": second["runId"], "feedback": None},
@@ -49,7 +49,7 @@ def test_historical_feedback_without_run_backed_data_remains_compatible(backend:
         assert reply.status == 200 and reply.data["success"] is True
         assert reply.data["fallbackToLatestRun"] is False and "runId" not in reply.data
         assert (await here.client.trace("s-old")).data["feedback"]["rating"] == "useful"
-        if here.database:
+        if here.has_rows:
             assert here.rows("select feedback from diagnosis_session") == [{"feedback": "useful"}]
             assert here.rows("select * from diagnosis_run") == []
 
@@ -80,7 +80,7 @@ def test_useful_feedback_creates_case_from_run(backend: Backend) -> None:
         (case,) = (await here.client.get("/api/cases")).data
         assert case["diagnosisId"] == made["runId"] and case["caseId"] == first.data["caseId"]
         assert (case["query"], case["answer"]) == ("one", made["answer"])
-        if here.database:
+        if here.has_rows:
             assert here.rows("select diagnosis_id, query, answer from case_library") == [
                 {"diagnosis_id": made["runId"], "query": "one", "answer": made["answer"]}
             ]

@@ -20,7 +20,7 @@ def test_valid_chat_execution_creates_session_metadata_and_a_run(backend: Backen
         made = await here.client.ask("what is firing", "s-1")
         trace = (await here.client.trace("s-1", made["runId"])).data
         assert trace["session"]["source"] == "chat_session" and trace["run"]["sessionId"] == "s-1"
-        if here.database:
+        if here.has_rows:
             assert here.rows("select session_id from chat_session") == [{"session_id": "s-1"}]
             assert here.rows("select run_id, session_id from diagnosis_run") == [
                 {"run_id": made["runId"], "session_id": "s-1"}
@@ -34,7 +34,7 @@ def test_invalid_chat_request_does_not_create_a_run(backend: Backend) -> None:
         reply = await here.client.post("/api/chat", {"sessionId": "s-1", "question": " "})
         assert reply.status == 400
         assert (await here.client.trace("s-1")).status == 404
-        if here.database:
+        if here.has_rows:
             for table in ("diagnosis_run", "chat_session"):
                 assert here.rows(f"select * from {table}") == []
 
@@ -47,7 +47,7 @@ def test_chat_session_stores_metadata_only(backend: Backend) -> None:
         session = (await here.client.get("/api/chat/session/s-1")).data
         assert session["status"] == "ACTIVE" and session["messagePairCount"] == 1
         assert session["createdAt"] <= session["lastActiveAt"] < session["expiresAt"]
-        if here.database:
+        if here.has_rows:
             (row,) = here.rows("select * from chat_session")
             assert {
                 "status",
@@ -81,7 +81,7 @@ def test_multi_turn_chat_keeps_one_session_and_multiple_runs(backend: Backend) -
         assert first["runId"] != second["runId"] and first["sessionId"] == second["sessionId"] == "s-1"
         (turn,) = asked.enquiries[1].conversation
         assert (turn.question, turn.answer) == ("one", first["answer"])
-        if here.database:
+        if here.has_rows:
             assert here.rows("select run_id from diagnosis_run where session_id = 's-1' order by id") == [
                 {"run_id": first["runId"]},
                 {"run_id": second["runId"]},
@@ -94,7 +94,7 @@ def test_agent_steps_are_recorded_with_run_id(backend: Backend) -> None:
     async def scenario(here: Running) -> None:
         made = await here.client.ask("one", "s-1")
         assert len((await here.client.trace("s-1", made["runId"])).data["agentSteps"]) == 1
-        if here.database:
+        if here.has_rows:
             assert here.rows("select run_id, session_id from agent_step") == [
                 {"run_id": made["runId"], "session_id": "s-1"}
             ]
@@ -106,7 +106,7 @@ def test_tool_invocations_are_recorded_with_run_id(backend: Backend) -> None:
     async def scenario(here: Running) -> None:
         made = await here.client.ask("one", "s-1")
         assert len((await here.client.trace("s-1", made["runId"])).data["toolInvocations"]) == 1
-        if here.database:
+        if here.has_rows:
             assert here.rows("select run_id, session_id from tool_invocation") == [
                 {"run_id": made["runId"], "session_id": "s-1"}
             ]
@@ -139,11 +139,11 @@ def test_multi_turn_e2e_proves_run_isolation(backend: Backend) -> None:
             trace = (await here.client.trace("s-1", data["runId"])).data
             assert [step["input"] for step in trace["agentSteps"]] == [question]
             assert [tool["arguments"] for tool in trace["toolInvocations"]] == [{"q": question}]
-            if here.database:
+            if here.has_rows:
                 for table in ("agent_step", "tool_invocation"):
                     rows = here.rows(f"select session_id from {table} where run_id = ?", data["runId"])
                     assert rows == [{"session_id": "s-1"}]
-        if here.database:
+        if here.has_rows:
             assert here.rows("select count(*) as runs from diagnosis_run where session_id = 's-1'") == [
                 {"runs": 2}
             ]

@@ -12,6 +12,7 @@ from casenotes.adapters.agents.findings.model import Role, code, moment
 from casenotes.adapters.agents.focus import Focus, focus_on
 from casenotes.adapters.agents.investigating import Investigation, listed
 from casenotes.adapters.agents.looking import Call
+from casenotes.adapters.agents.reasoning import RULES, Draft, Reasoner, written
 from casenotes.adapters.agents.sections import Case
 from casenotes.ports.agent import (
     ALERTS_TOOL,
@@ -58,7 +59,7 @@ def grouped(alerts: Sequence[Alert]) -> list[Group]:
     return [Group(name, namespace, tuple(members)) for (name, namespace), members in groups.items()]
 
 
-async def ai_ops(investigation: Investigation) -> AsyncIterator[AgentEvent]:
+async def ai_ops(investigation: Investigation, reasoner: Reasoner = RULES) -> AsyncIterator[AgentEvent]:
     """Report on the firing alerts: those of the enquiry, else those of the source."""
     yield Progress("reading the firing alerts")
     yield StepTaken("planner", "plan", input="report on the firing alerts", output="the firing alerts first")
@@ -80,13 +81,15 @@ async def ai_ops(investigation: Investigation) -> AsyncIterator[AgentEvent]:
         if number > MAX_GROUPS:
             yield Chunk(_not_investigated(group, call))
             continue
-        async for event in _investigate(investigation, group):
+        before = len(investigation.looking.calls)
+        async for event in _investigate(investigation, reasoner, group):
             yield event
-        for line in _section(investigation, group):
-            yield Chunk(line)
+        new = investigation.looking.calls[before:]
+        async for event in _section(investigation, reasoner, group, new):
+            yield event
     for line in _quiet(investigation.alerts, call):
         yield Chunk(line)
-    yield Answered()
+    yield Answered(degraded=reasoner.failed is not None, self_evaluation=reasoner.found_of_itself)
 
 
 async def _read_alerts(investigation: Investigation) -> AsyncIterator[AgentEvent]:
@@ -98,9 +101,12 @@ async def _read_alerts(investigation: Investigation) -> AsyncIterator[AgentEvent
         yield await investigation.looking.look(Lookup(ALERTS_TOOL))
     investigation.read_alerts()
     investigation.offered = tuple(await investigation.source.offer())
+    await investigation.learn("")
 
 
-async def _investigate(investigation: Investigation, group: Group) -> AsyncIterator[AgentEvent]:
+async def _investigate(
+    investigation: Investigation, reasoner: Reasoner, group: Group
+) -> AsyncIterator[AgentEvent]:
     focus = focus_on(group.alerts)
     runbook = Lookup(RUNBOOK_TOOL, {"alertname": group.name})
     plan = [runbook] if investigation.looking.made(runbook) is None else []
@@ -117,12 +123,13 @@ async def _investigate(investigation: Investigation, group: Group) -> AsyncItera
         lookup
         for lookup in investigation.plan(planning.USEFUL, focus)
         if lookup.tool not in (ALERTS_TOOL, RUNBOOK_TOOL)
-    ][: LOOKUPS_PER_GROUP - LOOKUPS_PER_GROUP // 2]
-    async for event in investigation.look(further):
+    ]
+    room = LOOKUPS_PER_GROUP - LOOKUPS_PER_GROUP // 2
+    choice = await reasoner.choose(investigation, further, room, focus)
+    for step in choice.steps:
+        yield step
+    async for event in investigation.look(choice.lookups):
         yield event
-    yield StepTaken(
-        "composer", "compose", input=group.title, output=f"{len(plan) + len(further)} new lookups"
-    )
 
 
 def _opening(investigation: Investigation, groups: Sequence[Group], call: Call) -> list[str]:
@@ -134,26 +141,43 @@ def _opening(investigation: Investigation, groups: Sequence[Group], call: Call) 
             f"No alert is firing {call.cite}. There is nothing to investigate.\n",
         ]
     kinds = f" of {len(groups)} kinds" if len(groups) > 1 else ""
+    partly = f" Not all of them were read: {left_out}." if (left_out := call.observation.left_out) else ""
     return [
         "# Alert report\n",
         "\n",
-        f"{number} alert{'s are' if number != 1 else ' is'} firing{kinds} {call.cite}.\n",
+        f"{number} alert{'s are' if number != 1 else ' is'} firing{kinds} {call.cite}.{partly}\n",
     ]
 
 
-def _section(investigation: Investigation, group: Group) -> list[str]:
+async def _section(
+    investigation: Investigation, reasoner: Reasoner, group: Group, new: Sequence[Call]
+) -> AsyncIterator[AgentEvent]:
+    """What fires and what is missing are said by the rules; what it means, by the reasoner."""
     case = _case(investigation, group)
-    lines = ["", f"## {_heading(group.title)}", "", *_alerts(group, case), ""]
+    for line in ["", f"## {_heading(group.title)}", "", *_alerts(group, case), ""]:
+        yield Chunk(line + "\n")
+    draft = Draft(group.title, _shown(investigation, group, (*case.calls, *new)), _finding(case))
+    async for event in written(reasoner, draft):
+        yield event
+    closing = sections.section("Evidence gaps", _gaps(investigation, group, case) or ["- None known."])
+    for line in [*closing, "**Next action**", "", *_next(case)]:
+        yield Chunk(line + "\n")
+
+
+def _finding(case: Case) -> list[str]:
     causes = case.picture.causes
-    if causes:
-        lines += sections.pointer(case, causes[0])
-    else:
-        lines += ["**No cause is shown** by what was looked at.", ""]
+    unknown = ["**No cause is shown** by what was looked at.", ""]
+    lines = sections.pointer(case, causes[0]) if causes else unknown
     lines += sections.section("What the evidence shows", composing.statements(case, causes[:1]))
     lines += sections.how_linked(case) + sections.aside(case) + sections.runbook(case)
-    lines += sections.section("Evidence gaps", _gaps(investigation, group, case) or ["- None known."])
-    lines += ["**Next action**", "", *_next(case)]
     return [line + "\n" for line in lines]
+
+
+def _shown(investigation: Investigation, group: Group, near: Sequence[Call]) -> tuple[Call, ...]:
+    """The calls that a section may rest on: the alerts, the runbook, what bears on the group or was made for it."""
+    runbook = investigation.looking.made(Lookup(RUNBOOK_TOOL, {"alertname": group.name}))
+    calls = [call for call in (investigation.alerts_call, runbook, *near) if call is not None]
+    return tuple(sorted({call.number: call for call in calls}.values(), key=lambda call: call.number))
 
 
 def _case(investigation: Investigation, group: Group) -> Case:
@@ -182,6 +206,7 @@ def _alerts(group: Group, case: Case) -> list[str]:
     lines = sections.alert_lines(group.alerts[:MAX_NAMED], case.alerts_call)
     if len(group.alerts) > MAX_NAMED and case.alerts_call is not None:
         lines.append(f"- And {len(group.alerts) - MAX_NAMED} more of them {case.alerts_call.cite}.")
+    lines += sections.value_lines(case.picture, [group.name])
     return lines
 
 

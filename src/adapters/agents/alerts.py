@@ -10,6 +10,7 @@ from enum import StrEnum
 from attrs import frozen
 
 from casenotes.adapters.agents.findings.logs import parse_time
+from casenotes.adapters.agents.findings.names import MACHINE_JOBS
 from casenotes.core.text import Json, fold
 
 _MAX_TEXT = 300
@@ -68,9 +69,10 @@ class Alert:
 
         An alert on an exporter's metrics may carry the exporter's own pod and job as labels; those are left out.
         """
+        over_machines = self.label("job") in MACHINE_JOBS and bool(self.label("instance"))
         exporter = self.label("job") if self.label("job") in _EXPORTERS else None
         for names in (_WORKLOAD_LABELS, _MACHINE_LABELS):
-            values = (self.label(name) for name in names)
+            values = (self.label(name) for name in names if not (name == "job" and over_machines))
             found = dict.fromkeys(value for value in values if value and not (exporter and exporter in value))
             if found:
                 return tuple(found)

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 from casenotes.adapters.agents import composing, planning
 from casenotes.adapters.agents.investigating import Investigation, listed
-from casenotes.ports.agent import AgentEvent, Answered, Chunk, StepTaken
+from casenotes.adapters.agents.reasoning import RULES, Draft, Reasoner, written
+from casenotes.ports.agent import AgentEvent, Answered, Lookup, StepTaken
 
 MAX_LOOKUPS = 20
 """Lookups of one run at the most, the most telling first."""
@@ -15,31 +16,49 @@ ROUND = 8
 """Lookups until the plan is made anew: what was seen may lead elsewhere."""
 
 
-async def chat(investigation: Investigation) -> AsyncIterator[AgentEvent]:
+async def chat(investigation: Investigation, reasoner: Reasoner = RULES) -> AsyncIterator[AgentEvent]:
     """Answer the question of this investigation directly."""
-    question = investigation.enquiry.question
     async for event in investigation.open():
         yield event
-    if not investigation.focus.operational:
-        for line in composing.nothing_to_look_at(question, sorted(investigation.source.tools)):
-            yield Chunk(line)
-        yield Answered()
-        return
-    plan = investigation.plan(planning.USEFUL) or investigation.plan(planning.POSSIBLE)
-    while plan and len(investigation.looking.calls) < MAX_LOOKUPS:
-        room = min(ROUND, MAX_LOOKUPS - len(investigation.looking.calls))
+    plan = _first_plan(investigation)
+    while True:
+        made = len(investigation.looking.calls)
+        choice = await reasoner.choose(investigation, plan, min(ROUND, MAX_LOOKUPS - made))
+        for step in choice.steps:
+            yield step
+        if not choice.lookups:
+            break
         yield StepTaken(
-            "executor", "execute", input=investigation.focus.described, output=listed(plan[:room])
+            "executor", "execute", input=investigation.focus.described, output=listed(choice.lookups)
         )
-        async for event in investigation.look(plan[:room]):
+        async for event in investigation.look(choice.lookups):
             yield event
         investigation.refocus()
-        plan = investigation.plan(planning.USEFUL)
-        if not plan and not investigation.picture().causes:
-            plan = investigation.plan(planning.POSSIBLE)
-    case = investigation.case(len(plan))
-    lines = composing.answer(case)
-    yield StepTaken("composer", "compose", input=f"{len(case.calls)} calls", output=lines[0].strip())
-    for line in lines:
-        yield Chunk(line)
-    yield Answered()
+        plan = _further_plan(investigation)
+        if not plan or not made < len(investigation.looking.calls) < MAX_LOOKUPS:
+            break
+    async for event in written(reasoner, _draft(investigation, len(plan))):
+        yield event
+    yield Answered(degraded=reasoner.failed is not None, self_evaluation=reasoner.found_of_itself)
+
+
+def _first_plan(investigation: Investigation) -> list[Lookup]:
+    if not investigation.focus.operational:
+        return []
+    return investigation.plan(planning.USEFUL) or investigation.plan(planning.POSSIBLE)
+
+
+def _further_plan(investigation: Investigation) -> list[Lookup]:
+    plan = investigation.plan(planning.USEFUL)
+    if not plan and not investigation.picture().causes:
+        plan = investigation.plan(planning.POSSIBLE)
+    return plan
+
+
+def _draft(investigation: Investigation, left_out: int) -> Draft:
+    question, case = investigation.enquiry.question, investigation.case(left_out)
+    if not investigation.focus.operational and not case.calls:
+        lines = composing.nothing_to_look_at(question, sorted(investigation.source.tools))
+    else:
+        lines = composing.answer(case)
+    return Draft(question, case.calls, lines)

@@ -26,6 +26,7 @@ from casenotes.adapters.agents.sections import (
     pointer,
     runbook,
     section,
+    value_lines,
 )
 
 MAX_ACTIONS = 3
@@ -41,7 +42,9 @@ def answer(case: Case) -> list[str]:
     )
     lines = _headline(case, told)
     lines += pods(case) if Topic.PODS in case.focus.topics else []
-    shown = alert_lines(case.near_alerts, case.alerts_call) + statements(case, told)
+    shown = alert_lines(case.near_alerts, case.alerts_call)
+    shown += value_lines(case.picture, [alert.name for alert in case.near_alerts])
+    shown += statements(case, told)
     lines += section("What the evidence shows", shown)
     if not case.focus.narrow:
         lines += how_linked(case) + aside(case)
@@ -78,12 +81,14 @@ def _headline(case: Case, told: Sequence[Placed]) -> list[str]:
 def statements(case: Case, told: Sequence[Placed]) -> list[str]:
     """The findings but for those already ``told`` and the runbooks', the weightiest first."""
     after = followed(case, told[0]) if told else None
+    alerts = {alert.name for alert in case.near_alerts}
     rest = [
         placed
         for placed in _in_asked_order(case)
         if placed not in told
         and placed is not after
         and placed.cited.finding.kind is not Kind.RUNBOOK
+        and placed.cited.finding.alert not in alerts
         and (not case.focus.narrow or placed.cited.finding.kind in case.kinds)
     ]
     return [f"- {placed.cited.statement}." for placed in rest[:MAX_STATEMENTS]]

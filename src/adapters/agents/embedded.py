@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
-from casenotes.adapters.agents.aiops import ai_ops
-from casenotes.adapters.agents.chat import chat
+from casenotes.adapters.agents.flows import played
 from casenotes.adapters.agents.investigating import Investigation
 from casenotes.adapters.agents.looking import Monotonic
 from casenotes.adapters.agents.sources import Sources
-from casenotes.adapters.agents.state_graph import state_graph
-from casenotes.core.model import AgentFlow
 from casenotes.ports.agent import AgentEvent, Enquiry, EvidenceSource
 from casenotes.ports.ambient import Clock
-
-_FLOWS: dict[AgentFlow, Callable[[Investigation], AsyncIterator[AgentEvent]]] = {
-    AgentFlow.CHAT: chat,
-    AgentFlow.STATE_GRAPH: state_graph,
-    AgentFlow.AI_OPS: ai_ops,
-}
 
 
 def _utc_now() -> datetime:
@@ -48,5 +39,9 @@ class EmbeddedDiagnostician:
     async def diagnose(self, enquiry: Enquiry) -> AsyncIterator[AgentEvent]:
         """The events of the run, ``Answered`` last. A flow that has no graph and no report is answered as CHAT."""
         investigation = Investigation(enquiry, self._source, self._clock, self._now)
-        async for event in _FLOWS.get(enquiry.flow, chat)(investigation):
+        async for event in played(investigation):
             yield event
+
+    async def close(self) -> None:
+        """Close the sources."""
+        await self._source.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 
 from casenotes.adapters.agents import planning
 from casenotes.adapters.agents.alerts import Alert, firing, read_alerts
@@ -14,11 +15,13 @@ from casenotes.adapters.agents.looking import Call, Looking, Monotonic, describe
 from casenotes.adapters.agents.sections import Case
 from casenotes.ports.agent import (
     ALERTS_TOOL,
+    About,
     AgentEvent,
     Enquiry,
     EvidenceSource,
     Lookup,
     ObservationStatus,
+    OpenEnded,
     StepTaken,
 )
 from casenotes.ports.ambient import Clock
@@ -53,6 +56,9 @@ class Investigation:
         """Learn what can be looked at, read the alerts, and settle what the question is about."""
         self.offered = tuple(await self.source.offer())
         self.refocus()
+        if not self.focus.operational:  # it may name what only an open-ended source knows of
+            await self.learn(self.enquiry.question)
+            self.refocus()
         asks_alerts = self.focus.operational and ALERTS_TOOL in self.source.tools
         first = "the firing alerts first" if asks_alerts else "nothing"
         about = self.focus.described if self.focus.operational else "about nothing that can be looked at here"
@@ -63,6 +69,19 @@ class Investigation:
             yield await self.looking.look(Lookup(ALERTS_TOOL))
             self.read_alerts()
             self.refocus()
+        if self.focus.operational:
+            await self.learn(self.enquiry.question)
+            self.refocus()
+
+    async def learn(self, question: str) -> None:
+        """Take up what the sources offer for this question and the alerts that were read."""
+        if not isinstance(self.source, OpenEnded):
+            return
+        call = self.alerts_call
+        shown = call.observation.result if call is not None else None
+        alerts = tuple(item for item in shown if isinstance(item, dict)) if isinstance(shown, list) else ()
+        offered = await self.source.offer_for(About(question, alerts))
+        self.offered = (*self.offered, *(lookup for lookup in offered if lookup not in self.offered))
 
     def read_alerts(self) -> None:
         """Take up what the call for alerts brought."""
@@ -100,10 +119,10 @@ class Investigation:
         ]
 
     async def look(self, lookups: Sequence[Lookup]) -> AsyncIterator[AgentEvent]:
-        """Make these lookups, each once."""
-        for lookup in lookups:
-            if self.looking.made(lookup) is None:
-                yield await self.looking.look(lookup)
+        """Make these lookups, each once, several at a time; they are told in their order."""
+        async with aclosing(self.looking.look_at_all(lookups)) as events:
+            async for event in events:
+                yield event
 
     def picture(self, focus: Focus | None = None) -> Picture:
         """What is known by now, in its place."""

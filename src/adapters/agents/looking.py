@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TypeAlias
 
 from attrs import evolve, frozen
@@ -23,6 +24,12 @@ from casenotes.ports.agent import (
 
 Monotonic: TypeAlias = Callable[[], float]
 """Gives seconds that never step back."""
+
+AT_ONCE = 4
+"""Lookups of one run that are under way at the same time, at the most."""
+
+PATIENCE = 20.0
+"""Seconds that one lookup may take. A source that is silent for longer has failed, and the answer says so."""
 
 
 @frozen
@@ -79,9 +86,10 @@ class Cited:
 class Looking:
     """The lookups of one run. Never makes one twice."""
 
-    def __init__(self, source: EvidenceSource, clock: Monotonic) -> None:
+    def __init__(self, source: EvidenceSource, clock: Monotonic, patience: float = PATIENCE) -> None:
         self._source = source
         self._clock = clock
+        self._patience = patience
         self._calls: dict[str, Call] = {}
         self._found: tuple[int, tuple[Cited, ...]] = (0, ())
 
@@ -103,10 +111,40 @@ class Looking:
 
     async def look(self, lookup: Lookup) -> ToolCalled:
         """Make a lookup that was not made before, and give the event that tells of it."""
+        return self.take(lookup, *await self._observe(lookup))
+
+    async def look_at_all(self, lookups: Sequence[Lookup]) -> AsyncGenerator[ToolCalled, None]:
+        """Make those of the lookups that were not made before, several at once; the events come in their order.
+
+        What is not done when the iterator is closed, or fails, is stopped.
+        """
+        places = asyncio.Semaphore(AT_ONCE)
+
+        async def in_turn(lookup: Lookup) -> tuple[Observation, int]:
+            async with places:
+                return await self._observe(lookup)
+
+        wanted = {_key(lookup): lookup for lookup in lookups if self.made(lookup) is None}
+        tasks = [(lookup, asyncio.create_task(in_turn(lookup))) for lookup in wanted.values()]
+        try:
+            for lookup, task in tasks:
+                yield self.take(lookup, *await task)
+        finally:
+            for _, task in tasks:
+                task.cancel()
+            await asyncio.gather(*(task for _, task in tasks), return_exceptions=True)
+
+    async def _observe(self, lookup: Lookup) -> tuple[Observation, int]:
         started = self._clock()
-        observation = await self._source.look(lookup)
-        took = round((self._clock() - started) * 1000)
-        return self.take(lookup, observation, took)
+        try:
+            async with asyncio.timeout(self._patience) as limit:
+                observation = await self._source.look(lookup)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            words = f"no answer within {self._patience:g} s"
+            observation = Observation(ObservationStatus.ERROR, error_message=words)
+        return observation, round((self._clock() - started) * 1000)
 
     def take(self, lookup: Lookup, observation: Observation, duration_ms: int = 0) -> ToolCalled:
         """Count an observation that is at hand as a call, as alerts are that a request brings along."""

@@ -20,6 +20,8 @@ ON_LINKED = 45
 ABOUT_NOBODY = 12
 OFF_SUBJECT = -40
 ASKED_FOR = 30
+ON_ALERT = 80
+"""For the expression of an alert near the question: nothing says more exactly why it fires."""
 SAME_WORDS = 6
 SAME_NAMESPACE = 5
 REPEATED = 9
@@ -108,7 +110,9 @@ def score(lookup: Lookup, aim: Aim) -> int:
         return NOT_ASKED_FOR
     points += asked
     if lookup.tool == RUNBOOK_TOOL:
-        return points + _runbook_fit(lookup, aim)
+        return points + _alert_fit(lookup, aim, ASKED_FOR)
+    if "alertname" in lookup.arguments:
+        return points + _alert_fit(lookup, aim, ON_ALERT)
     subject = subject_of(lookup)
     if not subject:
         points += ABOUT_NOBODY
@@ -128,11 +132,11 @@ def score(lookup: Lookup, aim: Aim) -> int:
     return points
 
 
-def _runbook_fit(lookup: Lookup, aim: Aim) -> int:
+def _alert_fit(lookup: Lookup, aim: Aim, near_points: int) -> int:
     name = str(lookup.arguments.get("alertname", "")).casefold()
     near = {alert.name.casefold() for alert in (*aim.focus.alerts, *aim.linked_alerts)}
     if name in near:
-        return ASKED_FOR
+        return near_points
     return OFF_SUBJECT if near or aim.focus.subjects else 0
 
 

@@ -22,7 +22,7 @@ MAX_RUNBOOK = 4
 
 TOPIC_KINDS = {
     Topic.LOGS: (Kind.LOG,),
-    Topic.METRICS: (Kind.METRIC,),
+    Topic.METRICS: (Kind.METRIC, Kind.VALUE),
     Topic.RUNBOOK: (Kind.RUNBOOK,),
     Topic.EVENTS: (Kind.EVENT,),
     Topic.CHANGES: (Kind.CHANGE,),
@@ -73,6 +73,14 @@ def alert_lines(alerts: Iterable[Alert], call: Call | None) -> list[str]:
         said = f": {code(alert.description)}" if alert.description else ""
         lines.append(f"- Alert {code(alert.name)} is {alert.state}{about}{since}{said} {call.cite}.")
     return list(dict.fromkeys(lines))[:MAX_STATEMENTS]
+
+
+def value_lines(picture: Picture, names: Iterable[str]) -> list[str]:
+    """What the own expressions of these alerts give now."""
+    wanted = frozenset(names)
+    return [
+        f"- {placed.cited.statement}." for placed in picture.placed if placed.cited.finding.alert in wanted
+    ][:MAX_STATEMENTS]
 
 
 def pointer(case: Case, best: Placed) -> list[str]:
@@ -221,6 +229,11 @@ def gap_lines(case: Case) -> list[str]:
     if len(failed) > MAX_GAPS:
         rest = failed[MAX_GAPS:]
         lines.append(f"- {len(rest)} more lookups failed: {' '.join(call.cite for call in rest)}.")
+    lines += [
+        f"- Not whole: {code(describe(call.lookup))}: {call.observation.left_out} {call.cite}."
+        for call in case.calls
+        if call.observation.left_out
+    ][:MAX_GAPS]
     if case.left_out:
         more = f"{case.left_out} more lookup{'s were' if case.left_out != 1 else ' was'} possible"
         lines.append(f"- {more} and not made, to keep the run short.")

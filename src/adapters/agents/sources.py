@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import suppress
 
-from casenotes.ports.agent import EvidenceSource, Lookup, Observation, ObservationStatus
+from casenotes.ports.agent import (
+    About,
+    Closing,
+    EvidenceSource,
+    Lookup,
+    Observation,
+    ObservationStatus,
+    OpenEnded,
+)
+
+PATIENCE = 20.0
+"""Seconds that the sources may take to say what they offer; what has not answered by then offers nothing."""
 
 
 class Sources:
@@ -22,10 +35,19 @@ class Sources:
 
     async def offer(self) -> Sequence[Lookup]:
         """What the sources offer, in their order; what two of them offer, once."""
-        offered: list[Lookup] = []
+        return await _gathered(source.offer() for source in self._sources)
+
+    async def offer_for(self, about: About) -> Sequence[Lookup]:
+        """What the open-ended ones among the sources offer for this, in their order."""
+        return await _gathered(
+            source.offer_for(about) for source in self._sources if isinstance(source, OpenEnded)
+        )
+
+    async def close(self) -> None:
+        """Close those of the sources that hold connections."""
         for source in self._sources:
-            offered += [lookup for lookup in await source.offer() if lookup not in offered]
-        return tuple(offered)
+            if isinstance(source, Closing):
+                await source.close()
 
     async def look(self, lookup: Lookup) -> Observation:
         """The first success; without one a failure rather than "no data", since a failed look shows nothing."""
@@ -42,3 +64,18 @@ class Sources:
             if not asked or answer.status is ObservationStatus.NO_DATA:
                 answer, asked = seen, True
         return answer
+
+
+async def _gathered(offers: Iterable[Awaitable[Sequence[Lookup]]]) -> tuple[Lookup, ...]:
+    answers = await asyncio.gather(*(_in_time(offer) for offer in offers))
+    found: list[Lookup] = []
+    for offered in answers:
+        found += [lookup for lookup in offered if lookup not in found]
+    return tuple(found)
+
+
+async def _in_time(offer: Awaitable[Sequence[Lookup]]) -> Sequence[Lookup]:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            return await offer
+    return ()

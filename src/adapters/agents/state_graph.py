@@ -1,4 +1,8 @@
-"""The flow STATE_GRAPH: planner, executor, evidence check with retries that widen the search, composer or fallback."""
+"""The flow STATE_GRAPH: planner, executor, evidence check with retries that widen the search, composer or fallback.
+
+A model that fails in the planner or the evidence check does not stop the gathering, which the rules go on with; it
+leads to the fallback instead of the composer. One that fails in the composer leads on to the fallback.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,11 @@ from casenotes.adapters.agents import composing, planning
 from casenotes.adapters.agents.findings.extract import subject_of
 from casenotes.adapters.agents.graph import Graph, Step
 from casenotes.adapters.agents.investigating import Investigation, listed
+from casenotes.adapters.agents.reasoning import RULES, Draft, Reasoner, Rules, taken_over
 from casenotes.adapters.agents.sections import is_about
 from casenotes.core.orchestration import Node, TerminationReason
 from casenotes.core.text import fold
-from casenotes.ports.agent import RUNBOOK_TOOL, AgentEvent, Answered, Chunk, Lookup, StepTaken
+from casenotes.ports.agent import RUNBOOK_TOOL, AgentEvent, Answered, Lookup, StepTaken
 
 MAX_RETRIES = 2
 """How often evidence is gathered anew, each time with a wider search."""
@@ -27,6 +32,8 @@ LEAST = (planning.USEFUL, planning.POSSIBLE, planning.ANYTHING)
 STEP_LIMIT = 12
 
 _COMPOSED, _EXHAUSTED = TerminationReason.COMPOSED, TerminationReason.EVIDENCE_EXHAUSTED
+_MODEL_FAILED = TerminationReason.MODEL_FAILED
+_FALLBACK = Rules("fallback")
 
 
 @mutable
@@ -34,6 +41,7 @@ class GraphState:
     """The state of one run of the graph."""
 
     investigation: Investigation
+    reasoner: Reasoner = RULES
     plan: list[Lookup] = field(factory=list)
     width: int = 0
     retries: int = 0
@@ -54,13 +62,13 @@ class GraphState:
 
 
 async def state_graph(
-    investigation: Investigation, step_limit: int = STEP_LIMIT
+    investigation: Investigation, reasoner: Reasoner = RULES, step_limit: int = STEP_LIMIT
 ) -> AsyncIterator[AgentEvent]:
     """Answer the question of this investigation by the graph."""
-    state = GraphState(investigation)
+    state = GraphState(investigation, reasoner)
     async for event in build(step_limit).run(investigation.enquiry.run_id, state):
         yield event
-    yield Answered(degraded=state.degraded)
+    yield Answered(degraded=state.degraded, self_evaluation=reasoner.found_of_itself)
 
 
 def build(step_limit: int = STEP_LIMIT) -> Graph[GraphState]:
@@ -73,8 +81,8 @@ def build(step_limit: int = STEP_LIMIT) -> Graph[GraphState]:
             Node.EVIDENCE_CHECK: Step(
                 _check, _after_check, frozenset({Node.EXECUTOR, Node.COMPOSER, Node.FALLBACK})
             ),
-            Node.COMPOSER: Step(_compose, lambda _: _COMPOSED, frozenset({_COMPOSED})),
-            Node.FALLBACK: Step(_fall_back, lambda _: _EXHAUSTED, frozenset({_EXHAUSTED})),
+            Node.COMPOSER: Step(_compose, _after_compose, frozenset({_COMPOSED, Node.FALLBACK})),
+            Node.FALLBACK: Step(_fall_back, _after_fall_back, frozenset({_EXHAUSTED, _MODEL_FAILED})),
         },
         fallback=Node.FALLBACK,
         limit=step_limit,
@@ -86,7 +94,10 @@ async def _plan(state: GraphState) -> AsyncIterator[AgentEvent]:
     investigation = state.investigation
     async for event in investigation.open():
         yield event
-    state.plan = _planned(state)
+    choice = await state.reasoner.choose(investigation, _planned(state), ROUNDS[0])
+    for step in choice.steps:
+        yield step
+    state.plan = choice.lookups
 
 
 def _planned(state: GraphState) -> list[Lookup]:
@@ -116,10 +127,13 @@ async def _check(state: GraphState) -> AsyncIterator[AgentEvent]:
     said = _verdict(state)
     state.plan = []
     if state.retries < MAX_RETRIES and not state.enough:
-        state.plan = _planned_wider(state)
+        wider, room = _planned_wider(state), ROUNDS[state.retries + 1]
+        choice = await state.reasoner.choose(state.investigation, wider, room)
+        for step in choice.steps:
+            yield step
+        state.plan = choice.lookups
     if state.plan:
         state.retries += 1
-        state.plan = state.plan[: ROUNDS[state.retries]]
         said += "; looking again"
     yield StepTaken(
         "evidence_check", "check", input=f"{len(state.investigation.looking.calls)} calls", output=said
@@ -146,22 +160,29 @@ def _verdict(state: GraphState) -> str:
 def _after_check(state: GraphState) -> Node:
     if state.plan:
         return Node.EXECUTOR
-    return Node.COMPOSER if state.found else Node.FALLBACK
+    can_write = state.reasoner.can_write(state.investigation, state.found)
+    return Node.COMPOSER if can_write and state.reasoner.failed is None else Node.FALLBACK
 
 
 async def _compose(state: GraphState) -> AsyncIterator[AgentEvent]:
     case = state.investigation.case(len(state.investigation.plan(planning.USEFUL)))
-    lines = composing.answer(case)
-    yield StepTaken("composer", "compose", input=f"{len(case.calls)} calls", output=lines[0].strip())
-    for line in lines:
-        yield Chunk(line)
+    draft = Draft(state.investigation.enquiry.question, case.calls, composing.answer(case))
+    async for event in state.reasoner.write(draft):
+        yield event
+
+
+def _after_compose(state: GraphState) -> Node | TerminationReason:
+    return _COMPOSED if state.reasoner.failed is None else Node.FALLBACK
 
 
 async def _fall_back(state: GraphState) -> AsyncIterator[AgentEvent]:
     state.degraded = True
-    lines = composing.exhausted(state.investigation.case())
-    yield StepTaken(
-        "fallback", "compose", input="the evidence did not answer the question", output=lines[0].strip()
-    )
-    for line in lines:
-        yield Chunk(line)
+    case = state.investigation.case()
+    lines = composing.answer(case) if state.found else composing.exhausted(case)
+    draft = Draft(state.investigation.enquiry.question, case.calls, lines)
+    async for event in taken_over(state.reasoner, draft, _FALLBACK):
+        yield event
+
+
+def _after_fall_back(state: GraphState) -> TerminationReason:
+    return _EXHAUSTED if state.reasoner.failed is None else _MODEL_FAILED

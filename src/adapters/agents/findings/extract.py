@@ -17,6 +17,7 @@ from casenotes.adapters.agents.findings.runbooks import is_runbook, runbook_find
 from casenotes.adapters.agents.findings.series import series_findings
 from casenotes.adapters.agents.findings.signs import sign_findings
 from casenotes.adapters.agents.findings.tables import rows
+from casenotes.adapters.agents.findings.values import is_vector, value_findings
 from casenotes.adapters.agents.findings.workloads import workload_findings
 from casenotes.core.text import Json, fold
 from casenotes.ports.agent import RUNBOOK_TOOL, Lookup
@@ -61,6 +62,8 @@ def read(lookup: Lookup, result: Json) -> Reading:
         return Reading(empty=True)
     if isinstance(result, dict) and _is_matrix(result):
         return Reading(tuple(series_findings(str(lookup.arguments.get("metric", "")), result)))
+    if isinstance(result, dict) and is_vector(result):
+        return Reading(tuple(value_findings(lookup.arguments, result)))
     subject = subject_of(lookup)
     entries = flatten(result)
     texts = "\n".join(entry.value for entry in entries)

@@ -67,7 +67,9 @@ _DROPPED = frozenset({"pod", "container", "service", "total", "usage", "used", "
 
 
 def meaning_of(metric: str) -> Meaning:
-    """What the name of a metric says, by the habits of Prometheus names."""
+    """What the name of a metric says, by the habits of Prometheus names; what holds a space is words already."""
+    if " " in metric.strip():
+        return Meaning(metric.strip(), "", Family.OTHER)
     name = re.sub(r"[^a-z0-9]+", "_", metric.casefold()).strip("_")
     unit = next((unit for word, unit in _UNITS if _has(name, word)), "")
     family = next((family for family, words in _FAMILIES if _has(name, words)), Family.OTHER)

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     METRIC = "metric"
     WORKLOAD = "workload"
     RUNBOOK = "runbook"
+    VALUE = "value"
 
 
 class Role(StrEnum):
@@ -40,7 +41,8 @@ class Finding:
 
     ``subject`` is whom it is about (a pod, a service, a job; empty when unknown), ``text`` one sentence in
     Markdown without its full stop, ``weight`` 0-100 as ``ranking`` sets it, ``since`` the aware time at which
-    it began, when the evidence says so, ``action`` what a person would do about it, as an order.
+    it began, when the evidence says so, ``action`` what a person would do about it, as an order, ``alert`` the
+    alert whose own expression it tells of.
     """
 
     kind: Kind
@@ -50,6 +52,7 @@ class Finding:
     weight: int
     since: datetime | None = None
     action: str = ""
+    alert: str = ""
 
 
 def code(text: str, limit: int = MAX_QUOTE) -> str:

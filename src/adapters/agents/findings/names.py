@@ -11,6 +11,20 @@ _POD_TAIL = re.compile(
 _SET_TAIL = re.compile(r"-[a-f0-9]{8,10}$|-\d{1,3}$")
 _KIND_TAIL = re.compile(r"-?(?:service|svc|server|app|api|deployment)$")
 
+MACHINE_JOBS = frozenset(
+    {
+        "node",
+        "node-exporter",
+        "node_exporter",
+        "windows-exporter",
+        "windows_exporter",
+        "cadvisor",
+        "kubelet",
+        "blackbox",
+    }
+)
+"""Scrape jobs that go over machines: such a job's name is no thing's name, its ``instance`` is."""
+
 
 @lru_cache(maxsize=4096)
 def owner_of(name: str) -> str:

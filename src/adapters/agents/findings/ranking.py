@@ -59,6 +59,15 @@ ERRORS = 56
 LATENCY = 46
 TRAFFIC = 34
 OTHER_METRIC = 44
+TARGET_DOWN = 62
+"""Prometheus cannot reach what it measures."""
+ALERT_VALUE = 30
+VALUE = 25
+"""What a query gives now says how bad it is, not why."""
+OVER = 12
+"""Taken off for a number that came back to its usual level."""
+TOO_FEW = 6
+"""A series of too few points to be told from its own past."""
 EASED = 15
 """A number that moved to the harmless side, e.g. less CPU in use."""
 

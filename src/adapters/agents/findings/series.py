@@ -12,7 +12,9 @@ from attrs import frozen
 
 from casenotes.adapters.agents.findings import metric_names, ranking
 from casenotes.adapters.agents.findings.metric_names import Family, Meaning
-from casenotes.adapters.agents.findings.model import Finding, Kind, Role, code, moment
+from casenotes.adapters.agents.findings.model import Finding, Kind, Role, moment
+from casenotes.adapters.agents.findings.owners import Owner, labels_of, owners
+from casenotes.adapters.agents.findings.spikes import Spike, spike_in
 from casenotes.core.text import Json
 
 Sample: TypeAlias = tuple[float, float]
@@ -20,8 +22,6 @@ Sample: TypeAlias = tuple[float, float]
 
 _TOO_LARGE = 1e100
 """No measurement is that large; sums of such numbers are not finite."""
-
-_OWNER_LABELS = ("pod", "service", "deployment", "statefulset", "container", "app", "job", "node", "instance")
 
 
 @frozen
@@ -98,28 +98,22 @@ def series_findings(metric: str, answer: Mapping[str, Json]) -> list[Finding]:
     shifts = {owner: shift_in(samples, percent=meaning.unit == "%") for owner, samples in all_series.items()}
     widest = max((abs(shift.change) for shift in shifts.values() if shift), default=0.0)
     return [
-        _moved(owner, meaning, shift, widest) if shift else _kept(owner, meaning, all_series[owner])
+        _moved(owner, meaning, shift, widest) if shift else _stayed(owner, meaning, all_series[owner], widest)
         for owner, shift in shifts.items()
         if shift or any(map(_is_measured, all_series[owner]))
     ]
 
 
-def _series(answer: Mapping[str, Json]) -> dict[str, list[Sample]]:
-    found: dict[str, list[Sample]] = {}
+def _series(answer: Mapping[str, Json]) -> dict[Owner, list[Sample]]:
     data = answer.get("data")
     result = data.get("result") if isinstance(data, dict) else None
-    for item in result if isinstance(result, list) else []:
+    listed = result if isinstance(result, list) else []
+    found: dict[Owner, list[Sample]] = {}
+    for item, owner in zip(listed, owners([labels_of(item) for item in listed]), strict=True):
         match item:
-            case {"metric": dict() as labels, "values": list() as values}:
-                owner, base = _owner(labels), 2
-                while (name := owner) in found:
-                    owner, base = f"{_owner(labels)} #{base}", base + 1
-                found[name] = [sample for value in values if (sample := _sample(value)) is not None]
+            case {"metric": dict(), "values": list() as values}:
+                found[owner] = [sample for value in values if (sample := _sample(value)) is not None]
     return found
-
-
-def _owner(labels: Mapping[str, Json]) -> str:
-    return next((str(labels[label]) for label in _OWNER_LABELS if labels.get(label)), "")
 
 
 def _sample(value: Json) -> Sample | None:
@@ -132,13 +126,13 @@ def _sample(value: Json) -> Sample | None:
     return None
 
 
-def _moved(owner: str, meaning: Meaning, shift: Shift, widest: float) -> Finding:
+def _moved(owner: Owner, meaning: Meaning, shift: Shift, widest: float) -> Finding:
     rose = shift.change > 0
     share = abs(shift.change) / widest if widest else 0.0
     return Finding(
         kind=Kind.METRIC,
         role=_role(meaning, rose),
-        subject=owner,
+        subject=owner.subject,
         text=_say(owner, meaning, shift),
         weight=_weight(meaning, shift, share),
         since=_time(shift.at),
@@ -146,7 +140,7 @@ def _moved(owner: str, meaning: Meaning, shift: Shift, widest: float) -> Finding
     )
 
 
-def _say(owner: str, meaning: Meaning, shift: Shift) -> str:
+def _say(owner: Owner, meaning: Meaning, shift: Shift) -> str:
     verb = "rose" if shift.change > 0 else "fell"
     text = f"{meaning.sentence_start}{_of(owner)} {verb}"
     text += f" from {meaning.show(shift.before)} to {meaning.show(shift.after)}"
@@ -159,14 +153,38 @@ def _say(owner: str, meaning: Meaning, shift: Shift) -> str:
     return text
 
 
-def _kept(owner: str, meaning: Meaning, samples: Sequence[Sample]) -> Finding:
-    usual = median(sample[1] for sample in samples if _is_measured(sample))
+def _stayed(owner: Owner, meaning: Meaning, samples: Sequence[Sample], widest: float) -> Finding:
+    """A series whose level did not move for good: it may have been away and come back."""
+    measured = sorted(sample for sample in samples if _is_measured(sample))
+    spike = spike_in(_thin(measured), percent=meaning.unit == "%")
+    return _kept(owner, meaning, measured) if spike is None else _came_back(owner, meaning, spike, widest)
+
+
+def _came_back(owner: Owner, meaning: Meaning, spike: Spike, widest: float) -> Finding:
+    rose = spike.peak > spike.usual
+    away = Shift(spike.start, spike.usual, spike.peak, spike.peak, 0.0)
+    share = min(1.0, abs(away.change) / widest) if widest else 1.0
+    text = f"{meaning.sentence_start}{_of(owner)} {'rose' if rose else 'fell'}"
+    text += f" from {meaning.show(spike.usual)} to {meaning.show(spike.peak)} and came back"
+    start, back = _time(spike.start), _time(spike.back)
+    text += f", between {moment(start)} and {moment(back)}" if start and back else ""
+    weight = max(0, _weight(meaning, away, share) - ranking.OVER)
+    action = f"find out what ran while {meaning.words}{_of(owner)} {'was high' if rose else 'was low'}"
+    return Finding(Kind.METRIC, _role(meaning, rose), owner.subject, text, weight, start, action)
+
+
+def _kept(owner: Owner, meaning: Meaning, measured: Sequence[Sample]) -> Finding:
+    if len(measured) < ranking.MIN_BASELINE + ranking.MIN_AFTER:
+        text = f"{meaning.sentence_start}{_of(owner)} is {meaning.show(measured[-1][1])}"
+        text += f"; {len(measured)} point{'s' * (len(measured) != 1)} cannot tell whether that is usual"
+        return Finding(Kind.METRIC, Role.CONTEXT, owner.subject, text, ranking.TOO_FEW)
+    usual = median(value for _, value in measured)
     text = f"{meaning.sentence_start}{_of(owner)} kept to its usual level ({meaning.show(usual)})"
-    return Finding(Kind.METRIC, Role.CLEAR, owner, text, ranking.CLEAR)
+    return Finding(Kind.METRIC, Role.CLEAR, owner.subject, text, ranking.CLEAR)
 
 
-def _of(owner: str) -> str:
-    return f" of {code(owner)}" if owner else ""
+def _of(owner: Owner) -> str:
+    return f" of {owner.told}" if owner.told else ""
 
 
 def _time(seconds: float) -> datetime | None:
