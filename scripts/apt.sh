@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the tests need from Debian, installed where it is missing: a headless browser, pgbouncer, nginx.
+# What the tests need from Debian, installed where it is missing: a headless browser, pgbouncer, nginx, and Prometheus
+# with its Alertmanager and node exporter.
 # Starts no service: the tests start what they need, on ports of their own.
 set -eu
 PATH="$PATH:/usr/sbin"
@@ -16,6 +17,9 @@ wanted=""
   wanted="$wanted chromium-headless-shell"
 has pgbouncer || wanted="$wanted pgbouncer"
 has nginx || wanted="$wanted nginx-light"
+for program in prometheus prometheus-alertmanager prometheus-node-exporter; do
+  has "$program" || wanted="$wanted $program"
+done
 [ -n "$wanted" ] || exit 0
 
 if [ "$(id -u)" != 0 ] || ! has apt-get; then

@@ -16,6 +16,15 @@ DEFAULTS = {
     "context_ttl": timedelta(seconds=86_400),
     "context_window": 6,
     "evidence": None,
+    "prometheus_url": None,
+    "alertmanager_url": None,
+    "loki_url": None,
+    "logs": None,
+    "runbooks": None,
+    "llm_base_url": None,
+    "llm_api_key": None,
+    "llm_model": None,
+    "llm_timeout": timedelta(seconds=60),
     "run_timeout": timedelta(seconds=300),
     "run_lease": timedelta(seconds=30),
     "shutdown_grace": timedelta(seconds=20),
@@ -47,6 +56,12 @@ def test_what_is_not_set_has_its_default(name: str, default: object) -> None:
         ("CONTEXT_URL", "unix:///run/redis.sock", "context_url", "unix:///run/redis.sock"),
         ("CONTEXT_TTL", "60", "context_ttl", timedelta(seconds=60)),
         ("CONTEXT_WINDOW", "1", "context_window", 1),
+        ("PROMETHEUS_URL", "https://u:p@h/prefix/", "prometheus_url", "https://u:p@h/prefix"),
+        ("ALERTMANAGER_URL", "http://[::1]:9093", "alertmanager_url", "http://[::1]:9093"),
+        ("LOKI_URL", "http://loki:3100", "loki_url", "http://loki:3100"),
+        ("LLM_API_KEY", "sk-x", "llm_api_key", "sk-x"),
+        ("LLM_MODEL", "org/model:7b", "llm_model", "org/model:7b"),
+        ("LLM_TIMEOUT", "2.5", "llm_timeout", timedelta(seconds=2.5)),
         ("RUN_TIMEOUT", "0.5", "run_timeout", timedelta(seconds=0.5)),
         ("RUN_LEASE", "1e1", "run_lease", timedelta(seconds=10)),
         ("SHUTDOWN_GRACE", "0", "shutdown_grace", timedelta(0)),
@@ -75,6 +90,19 @@ def test_what_is_set_is_read(name: str, value: str, field: str, meaning: object)
         ("CONTEXT_WINDOW", "1.5"),
         ("CONTEXT_WINDOW", "٣"),
         ("EVIDENCE", "/nowhere/hunter2"),
+        ("PROMETHEUS_URL", "u:hunter2@h:9090"),
+        ("PROMETHEUS_URL", "http://u:hunter2@:9090"),
+        ("PROMETHEUS_URL", "http://u:hunter2@h:port"),
+        ("PROMETHEUS_URL", "http://[hunter2"),
+        ("ALERTMANAGER_URL", "ftp://hunter2"),
+        ("LOKI_URL", "http://h/?token=hunter2"),
+        ("LOGS", "/nowhere/hunter2"),
+        ("RUNBOOKS", "/nowhere/hunter2"),
+        ("LLM_BASE_URL", "hunter2/v1"),
+        ("LLM_API_KEY", "hunter2é"),
+        ("LLM_MODEL", "hunter2\n2"),
+        ("LLM_MODEL", "hunter2" * 40),
+        ("LLM_TIMEOUT", "0"),
         ("RUN_TIMEOUT", "-1"),
         ("RUN_TIMEOUT", "1e99"),
         ("RUN_LEASE", "0"),
@@ -100,13 +128,32 @@ def test_a_wrong_value_is_refused_by_the_variables_name_and_never_repeated(name:
 def test_a_folder_and_a_file_that_are_there_are_taken(tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text("k\n")
-    settings = read(EVIDENCE=str(tmp_path), API_KEYS_FILE=str(keys))
-    assert (settings.evidence, settings.api_keys_file) == (tmp_path, keys)
+    here = str(tmp_path)
+    settings = read(EVIDENCE=here, LOGS=here, RUNBOOKS=here, API_KEYS_FILE=str(keys))
+    assert (settings.evidence, settings.logs, settings.runbooks) == (tmp_path,) * 3
+    assert settings.api_keys_file == keys
+
+
+def test_an_endpoint_needs_the_name_of_a_model() -> None:
+    settings = read(LLM_BASE_URL="http://u:hunter2@h/v1/", LLM_MODEL="m")
+    assert (settings.llm_base_url, settings.llm_model) == ("http://u:hunter2@h/v1", "m")
+    with pytest.raises(
+        InvalidSettings, match="CASENOTES_LLM_MODEL: must be set where CASENOTES_LLM_BASE_URL"
+    ):
+        read(LLM_BASE_URL="http://u:hunter2@h/v1")
 
 
 def test_secrets_never_show() -> None:
     settings = read(
-        DATABASE_URL="postgresql://u:hunter2@h/d", CONTEXT_URL="redis://u:hunter2@h/0", API_KEYS="hunter2"
+        DATABASE_URL="postgresql://u:hunter2@h/d",
+        CONTEXT_URL="redis://u:hunter2@h/0",
+        PROMETHEUS_URL="http://u:hunter2@h",
+        ALERTMANAGER_URL="http://u:hunter2@h",
+        LOKI_URL="http://u:hunter2@h",
+        LLM_BASE_URL="http://u:hunter2@h",
+        LLM_API_KEY="hunter2",
+        LLM_MODEL="m",
+        API_KEYS="hunter2",
     )
     assert "hunter2" not in repr(settings)
     assert "hunter2" not in str(settings)

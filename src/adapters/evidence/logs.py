@@ -59,7 +59,9 @@ class LogsSource:
         found = [line.text for line in self._lines if _matches(line, wanted)]
         if not found:
             return Observation(ObservationStatus.NO_DATA)
-        return Observation(ObservationStatus.SUCCESS, _latest(found))
+        text, earlier = latest_lines(found)
+        said = f"{earlier} earlier lines left out for their size" if earlier else None
+        return Observation(ObservationStatus.SUCCESS, text, left_out=said)
 
 
 def _matches(line: LogLine, wanted: dict[str, Json]) -> bool:
@@ -71,7 +73,8 @@ def _matches(line: LogLine, wanted: dict[str, Json]) -> bool:
     )
 
 
-def _latest(lines: list[str]) -> str:
+def latest_lines(lines: Sequence[str]) -> tuple[str, int]:
+    """The last lines, as many as an answer holds, after a line that tells how many it leaves out; and how many."""
     room = MAX_RESULT_CHARS
     start = len(lines)
     while start and room >= len(lines[start - 1]) + 1:
@@ -79,7 +82,7 @@ def _latest(lines: list[str]) -> str:
         room -= len(lines[start]) + 1
     start = min(start, len(lines) - 1)
     kept = "\n".join(lines[start:])[-MAX_RESULT_CHARS:]
-    return f"({start} earlier lines left out)\n{kept}" if start else kept
+    return (f"({start} earlier lines left out)\n{kept}" if start else kept), start
 
 
 def log_lines(files: Iterable[TextFile]) -> list[LogLine]:

@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 
 from casenotes.adapters.evidence.files import JsonFile
 from casenotes.adapters.evidence.recorded import unknown_tool
-from casenotes.core.text import Json, JsonObject
+from casenotes.adapters.evidence.reducing import MAX_BYTES, reduced_matrix
+from casenotes.core.text import Json, JsonObject, json_text
 from casenotes.ports.agent import Lookup, Observation, ObservationStatus
 
 METRICS_TOOL = "metrics.query_range"
@@ -35,8 +36,16 @@ class MetricsSource:
         if answer is None or set(lookup.arguments) != {"metric"}:
             return Observation(ObservationStatus.NO_DATA)
         data = answer["data"]
-        empty = isinstance(data, dict) and data["result"] == []
-        return Observation(ObservationStatus.NO_DATA if empty else ObservationStatus.SUCCESS, answer)
+        assert isinstance(data, dict)
+        series = data["result"]
+        if series == []:
+            return Observation(ObservationStatus.NO_DATA, answer)
+        if not isinstance(series, list) or len(json_text(answer).encode()) <= MAX_BYTES:
+            return Observation(ObservationStatus.SUCCESS, answer)
+        kept, said = reduced_matrix([item for item in series if isinstance(item, dict)])
+        left_out = "; ".join(said)
+        less: JsonObject = {**answer, "data": {**data, "result": list(kept)}, "leftOut": left_out}
+        return Observation(ObservationStatus.SUCCESS, less, left_out=left_out)
 
 
 def matrices(files: Iterable[JsonFile]) -> dict[str, JsonObject]:

@@ -11,6 +11,7 @@ from casenotes.core.evaluation import (
     ALERTS_TOOL,
     RUNBOOK_TOOL,
     aiops_rule_evaluation,
+    coverage,
     self_evaluation,
     supported,
 )
@@ -107,5 +108,26 @@ def test_an_aiops_run_carries_its_rule_evaluation_and_another_does_not() -> None
     plain = self_evaluation(chat, "x [T2]", CALLS, unsupported=1, degraded=True)
     assert "aiops_rule_evaluation" not in plain
     assert plain["citations"] == {"cited": 1, "unsupported": 1, "valid": False}
-    assert plain["evidence"] == {"toolCalls": 5, "failed": 1}
+    assert plain["evidence"] == {"toolCalls": 5, "failed": 1, "retries": 0, "coverage": 1.0}
     assert plain["degraded"] is True
+
+
+@pytest.mark.parametrize(
+    ("answer", "share"),
+    [
+        ("", None),
+        ("# Title\n\n**Found**\n\n(As before.)\n", None),
+        ("The pool is full [T1].", 1.0),
+        ("The pool is full.\nIt was made smaller [T1].", 1.0),
+        ("The pool is full.\n\nIt was made smaller [T1].", 0.5),
+        ("**Shown**\n\n- The pool is full [T1].\n- The disk is slow.\n1. One.\n2. Two [T2].\n", 0.5),
+        ("It is full [T1].\n\n**Evidence gaps**\n\n- Not found: `logs`.\n- Next step: look.\n", 1.0),
+    ],
+)
+def test_coverage_is_the_share_of_statements_that_cite(answer: str, share: float | None) -> None:
+    assert coverage(answer) == share
+
+
+def test_retries_are_counted() -> None:
+    found: Any = self_evaluation(RUN, "x [T1]", CALLS, unsupported=0, degraded=False, retries=2)
+    assert found["evidence"]["retries"] == 2

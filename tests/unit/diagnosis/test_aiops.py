@@ -195,6 +195,8 @@ def test_whether_an_alert_fires(alert: JsonObject, state: AlertState) -> None:
         ({"job": "kube-state-metrics", "pod": "web-0"}, ("web-0",)),
         ({"job": "node-exporter", "instance": "10.0.0.1:9100"}, ("10.0.0.1:9100",)),
         ({"job": "nightly", "node": "n1"}, ("nightly",)),
+        ({"job": "node", "instance": "a:9100"}, ("a:9100",)),
+        ({"job": "shop", "instance": "a:9100"}, ("shop",)),
         ({"severity": "warning", "node": "n1"}, ("n1",)),
         ({}, ()),
     ],

@@ -91,7 +91,9 @@ def traced(events: list[AgentEvent]) -> OrchestrationTrace | None:
 def test_the_step_limit_ends_in_the_fallback(limit: int) -> None:
     enquiry = Enquiry("s", "r", "Why is checkout slow?", AgentFlow.STATE_GRAPH)
     source = Recorded(WEB, ("kubectl_logs", {"pod": "checkout-0"}, "ERROR x"))
-    events = collected(state_graph(Investigation(enquiry, source, lambda: 0.0, lambda: NOW), limit))
+    events = collected(
+        state_graph(Investigation(enquiry, source, lambda: 0.0, lambda: NOW), step_limit=limit)
+    )
     trace = traced(events)
     assert path(trace) == [*[P, E, C][:limit], F]
     assert trace is not None

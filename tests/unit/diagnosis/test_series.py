@@ -198,3 +198,31 @@ def test_a_long_series_is_thinned_and_its_step_still_found() -> None:
     assert shift is not None
     assert (shift.before, shift.after) == (10, 90)
     assert abs(shift.at - 60 * 3000) <= 60 * 5000 / 240
+
+
+def test_a_spike_that_is_over_is_told_with_its_time() -> None:
+    (finding,) = series_findings(
+        "cpu_usage_percent", answer(web=[20.0] * 20 + [95.0, 90.0, 93.0] + [20.0] * 20)
+    )
+    assert finding.text == (
+        "CPU usage of `web` rose from 20 % to 95 % and came back, "
+        "between 1970-01-01 00:20:00 UTC and 1970-01-01 00:23:00 UTC"
+    )
+    assert finding.role is Role.CAUSE and finding.since is not None
+    steady, moved = [20.0] * 20, [95.0] * 20
+    (risen,) = series_findings("cpu_usage_percent", answer(web=steady + moved))
+    assert finding.weight < risen.weight
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [20.0] * 20 + [95.0] + [20.0] * 20,
+        [20.0, 26.0, 22.0, 31.0, 24.0] * 8,
+        [20.0] * 20 + [23.0] * 3 + [20.0] * 20,
+        [20.0] * 40,
+    ],
+)
+def test_a_blip_noise_and_a_small_move_are_no_spike(values: list[float]) -> None:
+    (finding,) = series_findings("cpu_usage_percent", answer(web=values))
+    assert finding.role is Role.CLEAR

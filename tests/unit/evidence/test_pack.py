@@ -11,7 +11,7 @@ import pytest
 
 from casenotes.adapters.evidence import load_pack, read_incident, shipped_pack
 from casenotes.core.errors import InvalidEvidence
-from casenotes.core.text import Json, JsonObject
+from casenotes.core.text import Json, JsonObject, bounded
 from casenotes.ports.agent import ALERTS_TOOL, RUNBOOK_TOOL, Lookup, Observation, ObservationStatus
 
 HEAD: JsonObject = {
@@ -104,6 +104,14 @@ def test_a_metric_answers_by_its_file_name(tmp_path: Path) -> None:
     pack(tmp_path, {"metrics/disk_used_bytes.json": answer})
     assert look(tmp_path, "metrics.query_range", {"metric": "disk_used_bytes"}).result == answer
     assert look(tmp_path, "metrics.query_range", {"metric": "other"}).status is ObservationStatus.NO_DATA
+
+
+def test_a_long_answer_of_metrics_is_reduced_to_what_the_record_keeps_and_says_so(tmp_path: Path) -> None:
+    answer = matrix(*((float(at), "1") for at in range(9000)))
+    pack(tmp_path, {"metrics/disk_used_bytes.json": answer})
+    seen = look(tmp_path, "metrics.query_range", {"metric": "disk_used_bytes"})
+    assert not bounded(seen.result).truncated
+    assert seen.left_out == "one of every 3 points kept"
 
 
 def test_logs_are_searched_by_service_file_and_words(tmp_path: Path) -> None:
