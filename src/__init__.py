@@ -25,21 +25,7 @@ from casenotes.core.errors import (
     ShuttingDown,
     TooManyRunning,
 )
-from casenotes.core.model import (
-    AgentFlow,
-    AgentStep,
-    Case,
-    CaseSource,
-    CaseStatus,
-    ChatSession,
-    DiagnosisRun,
-    Feedback,
-    Rating,
-    RunStatus,
-    SessionStatus,
-    StepStatus,
-    ToolInvocation,
-)
+from casenotes.core.model import AgentStep, Case, ChatSession, DiagnosisRun, Feedback, ToolInvocation
 from casenotes.core.orchestration import Node, TerminationReason
 from casenotes.core.views import (
     Erasure,
@@ -49,6 +35,15 @@ from casenotes.core.views import (
     SessionOverview,
     SessionSummary,
     SummarySource,
+)
+from casenotes.core.words import (
+    AgentFlow,
+    CaseSource,
+    CaseStatus,
+    Rating,
+    RunStatus,
+    SessionStatus,
+    StepStatus,
 )
 from casenotes.entrypoints.graph_moves import GraphMoves
 from casenotes.entrypoints.library import Notes, open

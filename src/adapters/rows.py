@@ -21,19 +21,17 @@ from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import (
     AgentStep,
     Case,
-    CaseSource,
     ChatSession,
     DiagnosisRun,
     Feedback,
     HistoricalSession,
     IdempotencyKey,
-    RunStatus,
-    StepStatus,
     ToolInvocation,
 )
 from casenotes.core.rules import answer_preview
 from casenotes.core.text import Json, json_text
 from casenotes.core.views import HistoricalTrace, RunSummary
+from casenotes.core.words import CaseSource, RunStatus, StepStatus
 
 Row: TypeAlias = dict[str, Any]
 AnyRow: TypeAlias = Mapping[str, Any]

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 
 from attrs import frozen
 
-from casenotes.core.model import AgentFlow, DiagnosisRun, StepStatus, ToolInvocation
+from casenotes.core.model import DiagnosisRun, ToolInvocation
 from casenotes.core.text import JsonObject
+from casenotes.core.words import AgentFlow, StepStatus
 
 VERSION = 1
 UNSUPPORTED = "[unsupported]"

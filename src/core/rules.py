@@ -11,21 +11,10 @@ from typing import TypeAlias
 from attrs import frozen
 
 from casenotes.core.errors import InvalidInput, NotFound, RunNotFound, SessionNotFound
-from casenotes.core.model import (
-    AgentFlow,
-    Case,
-    CaseStatus,
-    ChatSession,
-    DiagnosisRun,
-    Feedback,
-    HistoricalSession,
-    Lease,
-    Rating,
-    RunStatus,
-    SessionStatus,
-)
+from casenotes.core.model import Case, ChatSession, DiagnosisRun, Feedback, HistoricalSession, Lease
 from casenotes.core.text import clean_optional, fold
 from casenotes.core.views import SessionSummary, SummarySource
+from casenotes.core.words import AgentFlow, CaseStatus, Rating, RunStatus, SessionStatus
 
 MAX_QUESTION = 32_000
 """The most characters of a question."""

@@ -13,10 +13,10 @@ from casenotes.core.model import (
     DiagnosisRun,
     Feedback,
     HistoricalSession,
-    SessionStatus,
     ToolInvocation,
 )
 from casenotes.core.text import Json
+from casenotes.core.words import SessionStatus
 
 
 class SummarySource(StrEnum):

@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias, TypeVar
 from attrs import define, field
 
 from casenotes.core.errors import InvalidInput
-from casenotes.core.model import AgentFlow
 from casenotes.core.orchestration import (
     DEGRADED_REASONS,
     EvidenceRetried,
@@ -19,6 +18,7 @@ from casenotes.core.orchestration import (
     TerminationReason,
 )
 from casenotes.core.service.recording import Recording
+from casenotes.core.words import AgentFlow
 
 Word = TypeVar("Word", bound=StrEnum)
 NodeName: TypeAlias = Node | Literal["planner", "executor", "evidence_check", "composer", "fallback"]

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from casenotes.core import rules
 from casenotes.core.errors import InvalidInput, InvalidSettings
-from casenotes.core.model import AgentFlow, Case, DiagnosisRun, Rating, RunKey
+from casenotes.core.model import Case, DiagnosisRun, RunKey
 from casenotes.core.service.leases import LeaseKeeper
 from casenotes.core.service.reading import DEFAULT_LIMIT
 from casenotes.core.service.recording import Recording
@@ -19,6 +19,7 @@ from casenotes.core.service.service import Service
 from casenotes.core.service.stream import Order
 from casenotes.core.text import settle
 from casenotes.core.views import Erasure, FeedbackReceipt, RunSummary, RunTrace, SessionOverview
+from casenotes.core.words import AgentFlow, Rating
 from casenotes.entrypoints.open_runs import OpenRuns
 from casenotes.entrypoints.run_block import Run
 from casenotes.entrypoints.settings import Settings

@@ -12,12 +12,13 @@ from typing import Any, Literal, TypeAlias
 from attrs import Attribute, define, field, setters
 
 from casenotes.core.errors import InvalidInput, InvalidTransition
-from casenotes.core.model import DiagnosisRun, RunStatus, StepStatus, ToolInvocation
+from casenotes.core.model import DiagnosisRun, ToolInvocation
 from casenotes.core.orchestration import TerminationReason
 from casenotes.core.service.answer import AnswerInProgress
 from casenotes.core.service.conducting import persistently
 from casenotes.core.service.recording import Recording
 from casenotes.core.text import clean_json, json_text
+from casenotes.core.words import RunStatus, StepStatus
 from casenotes.entrypoints.graph_moves import GraphMoves
 from casenotes.entrypoints.outlasting import reason_of, to_its_end
 from casenotes.ports.ambient import RunObserver

@@ -14,9 +14,10 @@ from attrs import field, frozen
 
 from casenotes.core.evaluation import ALERTS_TOOL as ALERTS_TOOL
 from casenotes.core.evaluation import RUNBOOK_TOOL as RUNBOOK_TOOL
-from casenotes.core.model import AgentFlow, MessagePair, StepStatus
+from casenotes.core.model import MessagePair
 from casenotes.core.orchestration import GraphEvent
 from casenotes.core.text import Json, JsonObject
+from casenotes.core.words import AgentFlow, StepStatus
 
 
 @frozen

@@ -13,10 +13,11 @@ from support.own_redis import OwnRedis, own_redis
 from support.scripted import Gate, Scripted, usual
 from support.service import Backend, Running, memory_backend
 
-from casenotes.core.model import AgentFlow, MessagePair
+from casenotes.core.model import MessagePair
 from casenotes.core.service.bounded_context import BoundedContext
 from casenotes.core.service.conducting import Limits
 from casenotes.core.service.stream import Order
+from casenotes.core.words import AgentFlow
 
 
 @pytest.fixture

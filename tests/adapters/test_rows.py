@@ -7,18 +7,9 @@ from attrs import evolve
 
 from casenotes.adapters.rows import ending_row, from_row, historical_trace, to_row
 from casenotes.core.errors import LedgerUnavailable
-from casenotes.core.model import (
-    AgentFlow,
-    AgentStep,
-    Case,
-    DiagnosisRun,
-    HistoricalSession,
-    Lease,
-    RunStatus,
-    StepStatus,
-    ToolInvocation,
-)
+from casenotes.core.model import AgentStep, Case, DiagnosisRun, HistoricalSession, Lease, ToolInvocation
 from casenotes.core.text import Json
+from casenotes.core.words import AgentFlow, RunStatus, StepStatus
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 RUN = DiagnosisRun.start("r", "s", "why", AgentFlow.CHAT, AT, Lease("me", AT))

@@ -15,10 +15,11 @@ from support.cli import CommandLine
 from support.scripted import Scripted
 
 from casenotes.adapters.evidence import SHIPPED, load_pack, read_incident, reproduces
-from casenotes.core.model import AgentFlow, StepStatus, ToolInvocation
+from casenotes.core.model import ToolInvocation
 from casenotes.core.service.stream import Order
 from casenotes.core.text import JsonObject
 from casenotes.core.views import RunTrace
+from casenotes.core.words import AgentFlow, StepStatus
 from casenotes.entrypoints import bootstrap
 from casenotes.entrypoints.observing import LoggingObserver
 from casenotes.entrypoints.settings import Settings

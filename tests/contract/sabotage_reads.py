@@ -12,13 +12,7 @@ from typing import cast
 from attrs import evolve
 from contract.sabotage import BrokenLedger, Overlay
 
-from casenotes.core.model import (
-    AgentStep,
-    ChatSession,
-    DiagnosisRun,
-    RunMetrics,
-    ToolInvocation,
-)
+from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, RunMetrics, ToolInvocation
 from casenotes.core.text import Json
 from casenotes.core.views import RunSummary, SessionOverview
 from casenotes.ports.ledger import LedgerView, UnitOfWork

@@ -12,14 +12,7 @@ from attrs import evolve
 from contract.sabotage import BrokenLedger, Overlay
 
 from casenotes.core.errors import InvalidTransition
-from casenotes.core.model import (
-    AgentStep,
-    Case,
-    DiagnosisRun,
-    IdempotencyKey,
-    RunKey,
-    ToolInvocation,
-)
+from casenotes.core.model import AgentStep, Case, DiagnosisRun, IdempotencyKey, RunKey, ToolInvocation
 from casenotes.core.views import Erasure
 from casenotes.ports.ledger import Ledger, LedgerView, UnitOfWork
 

@@ -12,7 +12,7 @@ from evidence_live.answering import Answer, Asked, answering, matrix, silence, s
 
 from casenotes.adapters.agents import EmbeddedDiagnostician
 from casenotes.adapters.evidence.live import AlertmanagerSource, PrometheusSource, Upstream
-from casenotes.core.model import AgentFlow
+from casenotes.core.words import AgentFlow
 from casenotes.ports.agent import Answered, Chunk, Enquiry, ToolCalled
 
 ALERT = {

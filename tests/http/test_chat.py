@@ -7,7 +7,7 @@ from typing import Any
 from support.scripted import Gate, Scripted, fallback, playing, raising, telling, usual
 from support.service import Backend, Running
 
-from casenotes.core.model import AgentFlow, StepStatus
+from casenotes.core.words import AgentFlow, StepStatus
 from casenotes.ports.agent import Answered, Chunk, StepTaken, ToolCalled
 
 

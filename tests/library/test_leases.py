@@ -11,10 +11,10 @@ import pytest
 from attrs import define, frozen
 
 import casenotes
-from casenotes.core.model import AgentFlow
 from casenotes.core.service.leases import ORPHANED, LeaseKeeper
 from casenotes.core.service.recording import Recording
 from casenotes.core.service.service import Service
+from casenotes.core.words import AgentFlow
 from casenotes.entrypoints.bootstrap import assemble, upgrade
 from casenotes.entrypoints.library import leases_of
 from casenotes.entrypoints.observing import LoggingObserver

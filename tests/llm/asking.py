@@ -12,7 +12,7 @@ from support.service import Backend, Running
 from unit.diagnosis.asking import Recorded, alert, firing
 
 from casenotes.adapters.agents.llm import ChatModel, LlmDiagnostician
-from casenotes.core.model import AgentFlow
+from casenotes.core.words import AgentFlow
 
 CAUSE = "no space left on device"
 FLOWS = [AgentFlow.CHAT, AgentFlow.STATE_GRAPH, AgentFlow.AI_OPS]

@@ -24,8 +24,8 @@ from support.model_server import (
 from support.service import Backend
 from unit.diagnosis.asking import Recorded, alert, firing
 
-from casenotes.core.model import AgentFlow
 from casenotes.core.text import Json, JsonObject
+from casenotes.core.words import AgentFlow
 
 GRAPH, CHAT, AI_OPS = AgentFlow.STATE_GRAPH, AgentFlow.CHAT, AgentFlow.AI_OPS
 SECRET = "hunter2-and-more"

@@ -22,7 +22,7 @@ from support.model_server import (
 )
 from support.service import Backend
 
-from casenotes.core.model import AgentFlow
+from casenotes.core.words import AgentFlow
 
 SHORT = 0.15
 """Seconds that a model may take where it hangs."""

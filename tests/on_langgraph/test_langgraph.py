@@ -20,7 +20,7 @@ from on_langgraph.graphs import agent, agent_with_tools, broken, in_a_row
 from support.service import Backend, Running
 
 from casenotes.adapters.agents.langgraph import AnyGraph, LangGraphDiagnostician
-from casenotes.core.model import AgentFlow
+from casenotes.core.words import AgentFlow
 from casenotes.ports.agent import AgentEvent, Answered, Enquiry
 
 GUIDE = Path(__file__).parents[2] / "docs" / "langgraph.md"

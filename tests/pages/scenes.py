@@ -11,8 +11,8 @@ from support.service import Running
 
 from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.adapters.sql.tables import agent_step, tool_invocation
-from casenotes.core.model import StepStatus
 from casenotes.core.orchestration import EvidenceRetried, GraphEnded, NodeEntered, TerminationReason
+from casenotes.core.words import StepStatus
 from casenotes.ports.agent import (
     ALERTS_TOOL,
     RUNBOOK_TOOL,

@@ -10,7 +10,7 @@ from support.background import in_background
 from support.scripted import Scripted, playing, usual
 from support.service import Backend
 
-from casenotes.core.model import StepStatus
+from casenotes.core.words import StepStatus
 from casenotes.ports.agent import Chunk, Progress, StepTaken, ToolCalled
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]

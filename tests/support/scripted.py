@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 
-from casenotes.core.model import AgentFlow
 from casenotes.core.orchestration import EvidenceRetried, GraphEnded, NodeEntered, TerminationReason
+from casenotes.core.words import AgentFlow
 from casenotes.ports.agent import (
     ALERTS_TOOL,
     RUNBOOK_TOOL,

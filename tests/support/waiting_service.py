@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 from support.scripted import Scripted
 
-from casenotes.core.model import AgentFlow
 from casenotes.core.orchestration import GraphEnded, NodeEntered, TerminationReason
+from casenotes.core.words import AgentFlow
 from casenotes.entrypoints.http.server import serve
 from casenotes.entrypoints.settings import Settings
 from casenotes.ports.agent import AgentEvent, Answered, Enquiry, GraphMoved, Progress, StepTaken, ToolCalled

@@ -9,7 +9,7 @@ from casenotes.adapters.agents.chat import chat
 from casenotes.adapters.agents.investigating import Investigation
 from casenotes.adapters.agents.reasoning import RULES, Reasoner
 from casenotes.adapters.agents.state_graph import state_graph
-from casenotes.core.model import AgentFlow
+from casenotes.core.words import AgentFlow
 from casenotes.ports.agent import AgentEvent
 
 _FLOWS: dict[AgentFlow, Callable[[Investigation, Reasoner], AsyncIterator[AgentEvent]]] = {

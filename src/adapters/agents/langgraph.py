@@ -22,9 +22,9 @@ from langsmith.run_helpers import tracing_context
 from langsmith.utils import tracing_is_enabled
 
 from casenotes.adapters.agents.langgraph_messages import Reading, text_of
-from casenotes.core.model import AgentFlow
 from casenotes.core.orchestration import GraphEnded, GraphEvent, Node, NodeEntered, TerminationReason
 from casenotes.core.text import clean_json, fold, json_text
+from casenotes.core.words import AgentFlow
 from casenotes.ports.agent import (
     AgentEvent,
     Answered,

@@ -8,8 +8,8 @@ from typing import Any
 from attrs import define, field
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from casenotes.core.model import StepStatus
 from casenotes.core.text import bounded, clean_json, cut, fold, json_text
+from casenotes.core.words import StepStatus
 from casenotes.ports.agent import StepTaken, ToolCalled
 
 _MAX_OUTPUT = 16 * 1024

@@ -11,8 +11,8 @@ from attrs import evolve, frozen
 from casenotes.adapters.agents.findings.extract import Reading, read
 from casenotes.adapters.agents.findings.model import Finding, code
 from casenotes.adapters.agents.findings.names import owner_of
-from casenotes.core.model import StepStatus
 from casenotes.core.text import Json, bounded, json_text
+from casenotes.core.words import StepStatus
 from casenotes.ports.agent import (
     ALERTS_TOOL,
     EvidenceSource,

@@ -18,9 +18,10 @@ from casenotes.adapters.evidence.metrics import METRICS_TOOL, matrices
 from casenotes.adapters.evidence.pack import OWN_TOOLS, load_pack
 from casenotes.adapters.evidence.prefilling import prefilled_facts
 from casenotes.core.errors import InvalidEvidence, InvalidInput
-from casenotes.core.model import DiagnosisRun, StepStatus, ToolInvocation
+from casenotes.core.model import DiagnosisRun, ToolInvocation
 from casenotes.core.text import Json, JsonObject, bounded
 from casenotes.core.views import RunTrace
+from casenotes.core.words import StepStatus
 from casenotes.ports.agent import ALERTS_TOOL, RUNBOOK_TOOL, Lookup, Observation, ObservationStatus
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,100}")

@@ -6,9 +6,9 @@ import re
 
 from casenotes.core import evaluation
 from casenotes.core.baseline.judging import claims
-from casenotes.core.model import Rating
 from casenotes.core.text import Json, JsonObject, fold
 from casenotes.core.views import RunTrace
+from casenotes.core.words import Rating
 
 MAX_FACTS = 3
 MAX_TERMS = 4

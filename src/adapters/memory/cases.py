@@ -9,7 +9,8 @@ from attrs import frozen
 
 from casenotes.adapters.memory.state import Draft, Snapshot
 from casenotes.adapters.rows import automatic_case_row, from_row, utc
-from casenotes.core.model import Case, CaseStatus
+from casenotes.core.model import Case
+from casenotes.core.words import CaseStatus
 
 
 @frozen

@@ -11,9 +11,10 @@ from attrs import frozen
 from casenotes.adapters.memory.state import Draft, Snapshot
 from casenotes.adapters.rows import ending_row, feedback_row, from_row, run_summary, to_row, utc
 from casenotes.core.errors import RunAlreadyExists, RunNotFound
-from casenotes.core.model import DiagnosisRun, Feedback, RunKey, RunStatus
+from casenotes.core.model import DiagnosisRun, Feedback, RunKey
 from casenotes.core.rules import lease_expired
 from casenotes.core.views import RunSummary
+from casenotes.core.words import RunStatus
 
 _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 
 from casenotes.adapters.rows import Row
 from casenotes.core.errors import InvalidTransition, RunNotFound
-from casenotes.core.model import RunStatus
+from casenotes.core.words import RunStatus
 
 Place: TypeAlias = tuple[str, str | None]
 """(session id, run id): where steps and tool calls belong; without a run id, old rows that belong to no run."""

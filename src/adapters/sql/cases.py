@@ -14,7 +14,8 @@ from casenotes.adapters.rows import automatic_case_row, from_row, utc
 from casenotes.adapters.sql.dialect import Dialect
 from casenotes.adapters.sql.tables import UtcDateTime, case_library
 from casenotes.adapters.sql.transaction import Transaction
-from casenotes.core.model import Case, CaseSource, CaseStatus
+from casenotes.core.model import Case
+from casenotes.core.words import CaseSource, CaseStatus
 
 _case = case_library.c
 

@@ -13,7 +13,7 @@ from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.adapters.sql.tables import agent_step, diagnosis_run, diagnosis_session, tool_invocation
 from casenotes.adapters.sql.transaction import Transaction, transaction
 from casenotes.core.baseline.isolation import Counted, SessionFigures
-from casenotes.core.model import RunStatus
+from casenotes.core.words import RunStatus
 
 PAGE = 500
 """Sessions that are counted by one set of statements."""

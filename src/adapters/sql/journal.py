@@ -13,7 +13,8 @@ from casenotes.adapters.sql.dialect import Dialect, Insert
 from casenotes.adapters.sql.runs import this_run, why_not_running
 from casenotes.adapters.sql.tables import agent_step, diagnosis_run, tool_invocation
 from casenotes.adapters.sql.transaction import Transaction
-from casenotes.core.model import AgentStep, RunMetrics, RunStatus, ToolInvocation
+from casenotes.core.model import AgentStep, RunMetrics, ToolInvocation
+from casenotes.core.words import RunStatus
 
 
 def _of_run(table: sa.Table) -> sa.ColumnElement[bool]:

@@ -23,10 +23,11 @@ from casenotes.adapters.sql.dialect import Dialect, Insert
 from casenotes.adapters.sql.tables import UtcDateTime, diagnosis_run
 from casenotes.adapters.sql.transaction import Transaction
 from casenotes.core.errors import InvalidTransition, RunAlreadyExists, RunNotFound
-from casenotes.core.model import DiagnosisRun, Feedback, RunKey, RunStatus
+from casenotes.core.model import DiagnosisRun, Feedback, RunKey
 from casenotes.core.rules import PREVIEW_LENGTH
 from casenotes.core.text import fold
 from casenotes.core.views import RunSummary
+from casenotes.core.words import RunStatus
 
 _run = diagnosis_run.c
 

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from casenotes.core import evaluation
 from casenotes.core.baseline.report import Judged, Measures
-from casenotes.core.model import StepStatus
 from casenotes.core.text import Json
 from casenotes.core.views import RunTrace
+from casenotes.core.words import StepStatus
 
 _HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$")
 _ITEM = re.compile(r"^(?:[-*+]|\d+[.)])\s+")

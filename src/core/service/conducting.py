@@ -12,12 +12,13 @@ from attrs import evolve, frozen
 
 from casenotes.core import rules
 from casenotes.core.errors import ContextUnavailable, InvalidTransition, LedgerUnavailable, RunNotFound
-from casenotes.core.model import AgentFlow, DiagnosisRun, MessagePair
+from casenotes.core.model import DiagnosisRun, MessagePair
 from casenotes.core.orchestration import TerminationReason
 from casenotes.core.service.answer import AnswerInProgress
 from casenotes.core.service.recording import Recording
 from casenotes.core.service.stream import Content, Execution, Note, Order
 from casenotes.core.text import clean, clean_object
+from casenotes.core.words import AgentFlow
 from casenotes.ports.agent import (
     AgentEvent,
     Answered,

@@ -12,11 +12,12 @@ from datetime import timedelta
 from attrs import define, evolve, field
 
 from casenotes.core.errors import InvalidTransition, RunNotFound, ShuttingDown, TooManyRunning
-from casenotes.core.model import DiagnosisRun, RunKey, RunStatus
+from casenotes.core.model import DiagnosisRun, RunKey
 from casenotes.core.orchestration import TerminationReason
 from casenotes.core.service.conducting import FAULT, Conductor, Ending
 from casenotes.core.service.recording import Recorder, Recording, Replay
 from casenotes.core.service.stream import Execution, Order, Outcome
+from casenotes.core.words import RunStatus
 
 ERASED: Ending = ("the session was erased", TerminationReason.INTERRUPTED)
 INTERRUPTED: Ending = ("the service was shut down before the run had ended", TerminationReason.INTERRUPTED)

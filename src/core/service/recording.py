@@ -10,18 +10,10 @@ from attrs import define, field, frozen
 from casenotes.core import rules
 from casenotes.core.errors import IdempotencyConflict, InvalidInput, RunNotFound
 from casenotes.core.evaluation import self_evaluation
-from casenotes.core.model import (
-    AgentFlow,
-    AgentStep,
-    ChatSession,
-    DiagnosisRun,
-    IdempotencyKey,
-    RunStatus,
-    StepStatus,
-    ToolInvocation,
-)
+from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, IdempotencyKey, ToolInvocation
 from casenotes.core.orchestration import GraphEnded, GraphEvent, OrchestrationTrace, TerminationReason
 from casenotes.core.text import JsonObject
+from casenotes.core.words import AgentFlow, RunStatus, StepStatus
 from casenotes.ports.ambient import Clock, NewId, RunObserver
 from casenotes.ports.ledger import Ledger, UnitOfWork
 

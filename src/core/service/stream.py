@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from attrs import define, field, frozen
 
-from casenotes.core.model import AgentFlow, DiagnosisRun, RunStatus
+from casenotes.core.model import DiagnosisRun
 from casenotes.core.service.recording import Idempotency
+from casenotes.core.words import AgentFlow, RunStatus
 
 
 @frozen

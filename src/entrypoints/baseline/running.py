@@ -16,10 +16,10 @@ from casenotes.core import rules
 from casenotes.core.baseline.judging import judge, measure
 from casenotes.core.baseline.report import BaselineReport, IncidentResult, InvalidBaseline, Unreadable
 from casenotes.core.errors import InvalidEvidence
-from casenotes.core.model import AgentFlow, RunStatus
 from casenotes.core.service.service import Service
 from casenotes.core.service.stream import Order
 from casenotes.core.text import Json
+from casenotes.core.words import AgentFlow, RunStatus
 from casenotes.entrypoints import bootstrap
 from casenotes.entrypoints.ambient import utc_now
 from casenotes.entrypoints.baseline.files import read_report, write_report

@@ -10,9 +10,10 @@ from contextlib import aclosing
 from datetime import timedelta
 
 from casenotes.core import rules
-from casenotes.core.model import DiagnosisRun, RunStatus
+from casenotes.core.model import DiagnosisRun
 from casenotes.core.service.service import Service
 from casenotes.core.service.stream import Content, Note, Order, Outcome
+from casenotes.core.words import RunStatus
 from casenotes.entrypoints.cli.command import Command, add_json, advised
 from casenotes.entrypoints.cli.terminal import as_json, visible
 from casenotes.entrypoints.http import shapes

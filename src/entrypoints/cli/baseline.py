@@ -11,7 +11,7 @@ from pathlib import Path
 
 from casenotes.core.baseline.diff import compare
 from casenotes.core.errors import InvalidInput, InvalidSettings, RunNotFound
-from casenotes.core.model import RunStatus
+from casenotes.core.words import RunStatus
 from casenotes.entrypoints.cli import baseline_pages as pages
 from casenotes.entrypoints.cli.command import Command, add_json, advised, opened_record
 from casenotes.entrypoints.cli.progress import progress_bar

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from casenotes.core.model import Rating
 from casenotes.core.views import FeedbackReceipt
+from casenotes.core.words import Rating
 from casenotes.entrypoints.cli.command import Command, add_json, opened_record
 from casenotes.entrypoints.cli.terminal import as_json
 from casenotes.entrypoints.http import shapes

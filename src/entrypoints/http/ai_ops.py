@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from casenotes.core import rules
-from casenotes.core.model import AgentFlow
 from casenotes.core.service.stream import Order
+from casenotes.core.words import AgentFlow
 from casenotes.entrypoints.http import fields
 from casenotes.entrypoints.http.bodies import read_object
 from casenotes.entrypoints.http.keys import SERVICE

@@ -9,9 +9,9 @@ from aiohttp import web
 
 from casenotes.core import rules
 from casenotes.core.errors import InvalidInput
-from casenotes.core.model import AgentFlow
 from casenotes.core.service.stream import Order
 from casenotes.core.text import clean
+from casenotes.core.words import AgentFlow
 from casenotes.entrypoints.http import fields, shapes
 from casenotes.entrypoints.http.ai_ops import QUESTION
 from casenotes.entrypoints.http.bodies import Body, read_object

@@ -5,7 +5,8 @@ from __future__ import annotations
 import structlog
 from attrs import frozen
 
-from casenotes.core.model import DiagnosisRun, RunStatus
+from casenotes.core.model import DiagnosisRun
+from casenotes.core.words import RunStatus
 from casenotes.entrypoints.http.metrics import Metrics
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from casenotes.core.model import AgentStep, Case, DiagnosisRun, Feedback, RunStatus, ToolInvocation
+from casenotes.core.model import AgentStep, Case, DiagnosisRun, Feedback, ToolInvocation
 from casenotes.core.text import JsonObject
 from casenotes.core.views import (
     Erasure,
@@ -15,6 +15,7 @@ from casenotes.core.views import (
     SessionSummary,
     SummarySource,
 )
+from casenotes.core.words import RunStatus
 
 
 def moment(at: datetime) -> str:

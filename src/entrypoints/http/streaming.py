@@ -7,9 +7,10 @@ from contextlib import aclosing
 from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 
-from casenotes.core.model import DiagnosisRun, RunStatus
+from casenotes.core.model import DiagnosisRun
 from casenotes.core.service.stream import Content, Execution, Note, Outcome, StreamEvent
 from casenotes.core.text import Json
+from casenotes.core.words import RunStatus
 from casenotes.entrypoints.http import shapes
 from casenotes.entrypoints.http.envelope import json_line
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from casenotes.core.model import Case, CaseStatus
+from casenotes.core.model import Case
+from casenotes.core.words import CaseStatus
 from casenotes.ports.contract.overviews import LITERAL_QUERIES
 from casenotes.ports.contract.stage import at, case_of, committed, on_fresh_ledger, only, put_cases
 from casenotes.ports.ledger import Ledger

@@ -11,7 +11,8 @@ import pytest
 from attrs import evolve
 
 from casenotes.core.errors import CasenotesError, SessionNotFound
-from casenotes.core.model import AgentStep, Feedback, HistoricalSession, StepStatus, ToolInvocation
+from casenotes.core.model import AgentStep, Feedback, HistoricalSession, ToolInvocation
+from casenotes.core.words import StepStatus
 from casenotes.ports.contract.journal import write_both
 from casenotes.ports.contract.stage import (
     NAIVE,

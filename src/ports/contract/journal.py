@@ -6,7 +6,8 @@ import pytest
 from attrs import evolve
 
 from casenotes.core.errors import RunNotFound
-from casenotes.core.model import DiagnosisRun, RunMetrics, StepStatus
+from casenotes.core.model import DiagnosisRun, RunMetrics
+from casenotes.core.words import StepStatus
 from casenotes.ports.contract.stage import (
     add_run,
     add_runs,

@@ -9,7 +9,8 @@ import pytest
 from attrs import evolve
 
 from casenotes.core.errors import InvalidTransition, RunNotFound
-from casenotes.core.model import DiagnosisRun, RunMetrics, RunStatus
+from casenotes.core.model import DiagnosisRun, RunMetrics
+from casenotes.core.words import RunStatus
 from casenotes.ports.contract.stage import (
     add_run,
     add_runs,

@@ -8,8 +8,9 @@ import pytest
 from attrs import evolve
 
 from casenotes.core.errors import RunAlreadyExists, RunNotFound
-from casenotes.core.model import DiagnosisRun, RunStatus
+from casenotes.core.model import DiagnosisRun
 from casenotes.core.rules import latest_run, recency
+from casenotes.core.words import RunStatus
 from casenotes.ports.contract.stage import (
     add_run,
     add_runs,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from casenotes.core.model import ChatSession, SessionStatus
+from casenotes.core.model import ChatSession
+from casenotes.core.words import SessionStatus
 from casenotes.ports.contract.stage import (
     add_sessions,
     at,

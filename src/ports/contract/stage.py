@@ -13,17 +13,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from casenotes.core.model import (
-    AgentFlow,
-    Case,
-    ChatSession,
-    DiagnosisRun,
-    Feedback,
-    IdempotencyKey,
-    Lease,
-    RunMetrics,
-)
+from casenotes.core.model import Case, ChatSession, DiagnosisRun, Feedback, IdempotencyKey, Lease, RunMetrics
 from casenotes.core.text import Json
+from casenotes.core.words import AgentFlow
 from casenotes.ports.ledger import Ledger, UnitOfWork
 
 OpenLedger: TypeAlias = Callable[[], AbstractAsyncContextManager[Ledger]]

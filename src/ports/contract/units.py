@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from casenotes.core.model import RunStatus
+from casenotes.core.words import RunStatus
 from casenotes.ports.contract.stage import (
     add_run,
     answered,

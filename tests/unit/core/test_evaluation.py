@@ -15,7 +15,8 @@ from casenotes.core.evaluation import (
     self_evaluation,
     supported,
 )
-from casenotes.core.model import AgentFlow, DiagnosisRun, Lease, StepStatus, ToolInvocation
+from casenotes.core.model import DiagnosisRun, Lease, ToolInvocation
+from casenotes.core.words import AgentFlow, StepStatus
 
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 RUN = DiagnosisRun.start("run-1", "s-1", "q", AgentFlow.AI_OPS, T0, Lease("me", T0 + timedelta(seconds=30)))

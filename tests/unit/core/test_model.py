@@ -8,15 +8,8 @@ import attrs
 import pytest
 
 from casenotes.core.errors import InvalidTransition
-from casenotes.core.model import (
-    AgentFlow,
-    ChatSession,
-    DiagnosisRun,
-    Feedback,
-    Lease,
-    RunMetrics,
-    RunStatus,
-)
+from casenotes.core.model import ChatSession, DiagnosisRun, Feedback, Lease, RunMetrics
+from casenotes.core.words import AgentFlow, RunStatus
 
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 T1 = T0 + timedelta(seconds=2)

@@ -10,17 +10,9 @@ from hypothesis import strategies as st
 
 from casenotes.core import rules
 from casenotes.core.errors import InvalidInput, RunNotFound, SessionNotFound
-from casenotes.core.model import (
-    AgentFlow,
-    CaseSource,
-    CaseStatus,
-    ChatSession,
-    DiagnosisRun,
-    HistoricalSession,
-    RunStatus,
-    SessionStatus,
-)
+from casenotes.core.model import ChatSession, DiagnosisRun, HistoricalSession
 from casenotes.core.views import SummarySource
+from casenotes.core.words import AgentFlow, CaseSource, CaseStatus, RunStatus, SessionStatus
 
 T0 = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

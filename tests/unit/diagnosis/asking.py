@@ -13,9 +13,10 @@ from attrs import evolve, frozen
 
 from casenotes.adapters.agents import EmbeddedDiagnostician
 from casenotes.adapters.evidence import shipped_pack
-from casenotes.core.model import AgentFlow, MessagePair, StepStatus
+from casenotes.core.model import MessagePair
 from casenotes.core.orchestration import OrchestrationTrace, fold
 from casenotes.core.text import Json, JsonObject
+from casenotes.core.words import AgentFlow, StepStatus
 from casenotes.ports.agent import (
     ALERTS_TOOL,
     AgentEvent,

@@ -11,8 +11,8 @@ from unit.diagnosis.asking import NOW, Recorded, Run, alert, ask, firing
 
 from casenotes.adapters.agents.aiops import MAX_GROUPS
 from casenotes.adapters.agents.alerts import AlertState, read_alerts
-from casenotes.core.model import AgentFlow, StepStatus
 from casenotes.core.text import Json, JsonObject
+from casenotes.core.words import AgentFlow, StepStatus
 from casenotes.ports.agent import ALERTS_TOOL, RUNBOOK_TOOL, Progress
 
 

@@ -16,8 +16,9 @@ from casenotes.adapters.agents import EmbeddedDiagnostician
 from casenotes.adapters.agents.chat import MAX_LOOKUPS
 from casenotes.adapters.agents.looking import Looking
 from casenotes.adapters.evidence import SHIPPED, read_incident
-from casenotes.core.model import AgentFlow, MessagePair, StepStatus
+from casenotes.core.model import MessagePair
 from casenotes.core.text import Json, JsonObject
+from casenotes.core.words import AgentFlow, StepStatus
 from casenotes.ports.agent import ALERTS_TOOL, Chunk, Enquiry, Lookup, Observation, ObservationStatus
 
 CHATS = [AgentFlow.CHAT, AgentFlow.STATE_GRAPH]

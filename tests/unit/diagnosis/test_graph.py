@@ -11,9 +11,9 @@ from unit.diagnosis.asking import NOW, Recorded, alert, ask, firing
 from casenotes.adapters.agents.graph import Graph, Move, Step, UndeclaredMove
 from casenotes.adapters.agents.investigating import Investigation
 from casenotes.adapters.agents.state_graph import MAX_RETRIES, state_graph
-from casenotes.core.model import AgentFlow
 from casenotes.core.orchestration import Node, OrchestrationTrace, TerminationReason, fold
 from casenotes.core.text import Json, JsonObject
+from casenotes.core.words import AgentFlow
 from casenotes.ports.agent import AgentEvent, Answered, Enquiry, GraphMoved, StepTaken
 
 P, E, C, M, F = Node.PLANNER, Node.EXECUTOR, Node.EVIDENCE_CHECK, Node.COMPOSER, Node.FALLBACK

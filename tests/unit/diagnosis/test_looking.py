@@ -11,7 +11,7 @@ import pytest
 from casenotes.adapters.agents import EmbeddedDiagnostician
 from casenotes.adapters.agents.looking import AT_ONCE, Looking
 from casenotes.adapters.agents.sources import Sources
-from casenotes.core.model import AgentFlow, StepStatus
+from casenotes.core.words import AgentFlow, StepStatus
 from casenotes.ports.agent import (
     About,
     Closing,

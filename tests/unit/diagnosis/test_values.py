@@ -10,8 +10,8 @@ from unit.diagnosis.asking import Recorded, Run, alert, ask, firing
 from casenotes.adapters.agents.findings.owners import owners
 from casenotes.adapters.agents.findings.series import series_findings
 from casenotes.adapters.agents.findings.values import shown, value_findings
-from casenotes.core.model import AgentFlow
 from casenotes.core.text import Json, JsonObject
+from casenotes.core.words import AgentFlow
 from casenotes.ports.agent import Lookup, Observation, ObservationStatus
 
 EXPRESSION: JsonObject = {"alertname": "QueueLong", "query": "queue > 10"}

@@ -11,10 +11,11 @@ from attrs import define, field
 
 from casenotes.adapters.context import MemoryContextStore
 from casenotes.adapters.memory import MemoryLedger
-from casenotes.core.model import AgentFlow, DiagnosisRun
+from casenotes.core.model import DiagnosisRun
 from casenotes.core.service.conducting import Limits
 from casenotes.core.service.service import Service
 from casenotes.core.service.stream import Content, Order, Outcome
+from casenotes.core.words import AgentFlow
 from casenotes.ports.agent import AgentEvent, Answered, Chunk, Enquiry, StepTaken, ToolCalled
 from casenotes.ports.context import ContextStore
 from casenotes.ports.ledger import Ledger

@@ -20,11 +20,12 @@ from casenotes.core.errors import (
     ShuttingDown,
     TooManyRunning,
 )
-from casenotes.core.model import AgentFlow, MessagePair, RunStatus
+from casenotes.core.model import MessagePair
 from casenotes.core.orchestration import GraphEnded, Node, NodeEntered, TerminationReason
 from casenotes.core.service.conducting import Limits
 from casenotes.core.service.recording import Idempotency
 from casenotes.core.service.stream import Order
+from casenotes.core.words import AgentFlow, RunStatus
 from casenotes.ports.agent import (
     AgentEvent,
     Answered,

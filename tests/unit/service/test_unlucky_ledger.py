@@ -11,7 +11,7 @@ from unit.service.scene import play, scene
 
 from casenotes.adapters.memory import MemoryLedger
 from casenotes.core.errors import LedgerUnavailable
-from casenotes.core.model import RunStatus
+from casenotes.core.words import RunStatus
 from casenotes.ports.ledger import LedgerView, UnitOfWork
 
 

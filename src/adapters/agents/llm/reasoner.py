@@ -18,8 +18,9 @@ from casenotes.adapters.agents.llm.failure import ModelFailed
 from casenotes.adapters.agents.llm.plans import MAX_OFFERED, PLAN, numbered, read_plan
 from casenotes.adapters.agents.llm.wire import Message, Said
 from casenotes.adapters.agents.reasoning import Choice, Draft
-from casenotes.core.model import AgentFlow, MessagePair, StepStatus
+from casenotes.core.model import MessagePair
 from casenotes.core.text import JsonObject
+from casenotes.core.words import AgentFlow, StepStatus
 from casenotes.ports.agent import ALERTS_TOOL, AgentEvent, Chunk, Lookup, StepTaken
 
 MAX_PLANS = 3

@@ -49,8 +49,11 @@ async function ask(path, body, asked) {
   turns.prepend(turn.root);
   document.getElementById("welcome").hidden = true;
   busy(true);
-  // An AIOps report has a session of its own, and is no part of the conversation.
-  await turn.ask(path, body, (run) => path !== "/api/ai_ops" && continueIn(run.sessionId));
+  await turn.ask(path, body, (run) => {
+    // An AIOps report has a session of its own, and is no part of the conversation.
+    if (path !== "/api/ai_ops") continueIn(run.sessionId);
+    sessions.load();
+  });
   busy(false);
   sessions.load();
 }
