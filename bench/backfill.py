@@ -66,13 +66,13 @@ SELECT session_id, 'ACTIVE', CASE WHEN answer IS NULL THEN 0 ELSE 1 END, created
 """,
     """
 UPDATE agent_step SET sequence = line.place,
-    run_id = 'legacy-' || left(encode(sha256(convert_to(session_id, 'UTF8')), 'hex'), 32)
+    run_id = 'run-legacy-' || left(encode(sha256(convert_to(session_id, 'UTF8')), 'hex'), 32)
 FROM (SELECT id, row_number() OVER (PARTITION BY session_id ORDER BY step_number, id) AS place FROM agent_step) line
 WHERE line.id = agent_step.id
 """,
     """
 UPDATE tool_invocation SET sequence = line.place, result_size = octet_length(result), step_sequence = line.step,
-    run_id = 'legacy-' || left(encode(sha256(convert_to(session_id, 'UTF8')), 'hex'), 32)
+    run_id = 'run-legacy-' || left(encode(sha256(convert_to(session_id, 'UTF8')), 'hex'), 32)
 FROM (
     SELECT t.id, row_number() OVER (PARTITION BY t.session_id ORDER BY t.step_number, t.id) AS place, s.step
     FROM tool_invocation t LEFT JOIN (
@@ -84,7 +84,7 @@ WHERE line.id = tool_invocation.id
     """
 INSERT INTO diagnosis_run (run_id, session_id, query, status, agent_flow, answer, error_message, self_evaluation,
     feedback, feedback_comment, step_count, tool_call_count, created_at, updated_at, finished_at)
-SELECT 'legacy-' || left(encode(sha256(convert_to(session_id, 'UTF8')), 'hex'), 32), session_id, query,
+SELECT 'run-legacy-' || left(encode(sha256(convert_to(session_id, 'UTF8')), 'hex'), 32), session_id, query,
     CASE status WHEN 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, agent_flow, answer,
     CASE status WHEN 'SUCCESS' THEN NULL ELSE 'the old system recorded the status ' || status END, self_evaluation,
     feedback, feedback_comment, coalesce(s.n, 0), coalesce(t.n, 0), created_at, updated_at, updated_at

@@ -55,8 +55,8 @@ def seen(
 
 
 def test_run_id_follows_from_the_session_id_alone() -> None:
-    assert run_id_of("checkout-slow") == "legacy-209d7b241e3a1bf5b0f14f68a9da40c4"
-    assert run_id_of("диагноз/100%") == "legacy-ed4ae8fa8ac6315dcebd0050f6b3c9ab"
+    assert run_id_of("checkout-slow") == "run-legacy-209d7b241e3a1bf5b0f14f68a9da40c4"
+    assert run_id_of("диагноз/100%") == "run-legacy-ed4ae8fa8ac6315dcebd0050f6b3c9ab"
 
 
 def test_every_session_gets_one_run_of_its_own(seen: OldDatabase) -> None:
@@ -72,7 +72,7 @@ def test_what_the_session_knew_is_carried_over(seen: OldDatabase) -> None:
     run = run_of(seen, "checkout-slow")
     assert run | {"id": 1} == {
         "id": 1,
-        "run_id": "legacy-209d7b241e3a1bf5b0f14f68a9da40c4",
+        "run_id": "run-legacy-209d7b241e3a1bf5b0f14f68a9da40c4",
         "session_id": "checkout-slow",
         "query": "Why is checkout slow?",
         "status": "SUCCESS",

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.sql import ColumnElement
 
-_PREFIX = "legacy-"
+_PREFIX = "run-legacy-"
 _DIGITS = 32
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - compared with naive times in UTC
 
