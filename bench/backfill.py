@@ -1,13 +1,11 @@
 """How long the backfill takes on Postgres, beside hand-written statements over everything.
 
-    .venv/bin/python bench/backfill.py --sessions 200000 --steps-per-session 5 --out backfill.json
+    .venv/bin/python -m bench.backfill --sessions 200000 --steps-per-session 5 --out backfill.json
 
 Both work on copies of one database, at head, whose rows wait. ``casenotes migrate upgrade`` is killed with SIGKILL once
 half of the sessions are placed, and started again; what it takes is the time of both processes, from start to end.
 The server is one of our own with fsync on, or the one that ``--url`` names, where it makes databases and drops them.
 """
-
-# ruff: noqa: INP001
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -29,10 +26,7 @@ from alembic import command
 from attrs import frozen
 from sqlalchemy.engine import URL, make_url
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from support.servers import Postgres, find_postgres
-
+from bench.servers import own_postgres
 from casenotes.adapters import migration
 from casenotes.adapters.migration import scripts
 from casenotes.adapters.migration.connections import open_engine
@@ -127,28 +121,6 @@ class Server:
             yield self.database(name)
         finally:
             run(main, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@contextmanager
-def own_server() -> Iterator[str]:
-    """A server of the tests, as durable as one that is used in earnest."""
-    programs = find_postgres()
-    if programs is None:
-        raise SystemExit("no PostgreSQL server: make venv, or name one with --url")
-    with tempfile.TemporaryDirectory(dir="/tmp") as wrappers:
-        Path(wrappers).chmod(0o755)
-        for program, settings in (
-            ("initdb", ""),
-            ("postgres", "-c fsync=on -c synchronous_commit=on -c full_page_writes=on -c max_wal_size=4GB"),
-        ):
-            wrapper = Path(wrappers) / program
-            wrapper.write_text(f'#!/bin/sh\nexec "{programs / program}" "$@" {settings}\n')
-            wrapper.chmod(0o755)
-        server = Postgres(Path(wrappers))
-        try:
-            yield f"postgresql://postgres@/postgres?host={server.home}&port=5432"
-        finally:
-            server.stop()
 
 
 def run(url: str, *statements: str) -> None:
@@ -254,7 +226,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where to write the figures as JSON")
     asked = parser.parse_args()
     with ExitStack() as stack:
-        url = make_url(asked.url or stack.enter_context(own_server()))
+        url = make_url(asked.url or stack.enter_context(own_postgres("max_wal_size=4GB")))
         figures = measure(Server(url), asked.sessions, asked.steps_per_session, asked.tools_per_session)
     print(json.dumps(figures, indent=2))
     if asked.out is not None:

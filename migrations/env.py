@@ -12,7 +12,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from casenotes.adapters.migration import backfill, scripts
-from casenotes.adapters.migration.connections import exclusive, open_engine
+from casenotes.adapters.migration.connections import done_on, exclusive
 from casenotes.adapters.sql.tables import metadata
 
 
@@ -42,15 +42,6 @@ def run_on(connection: Connection) -> None:
         backfill.place_all(connection)
 
 
-async def run_on_url(url: str) -> None:
-    engine = open_engine(url)
-    try:
-        async with engine.connect() as connection:
-            await connection.run_sync(run_on)
-    finally:
-        await engine.dispose()
-
-
 def run() -> None:
     given: Connection | None = context.config.attributes.get("connection")
     if context.is_offline_mode():
@@ -58,7 +49,7 @@ def run() -> None:
     elif given is not None:
         run_on(given)
     elif url := context.config.get_main_option("sqlalchemy.url"):
-        asyncio.run(run_on_url(url))
+        asyncio.run(done_on(url, run_on))
     else:
         raise SystemExit("no database: run `casenotes migrate`, or give alembic a sqlalchemy.url")
 

@@ -11,6 +11,7 @@ async with casenotes.open("sqlite+aiosqlite:///runs.db") as notes:
 
 from __future__ import annotations
 
+from casenotes.core.breaches import Breach, BreachKind
 from casenotes.core.errors import (
     CasenotesError,
     ContextUnavailable,
@@ -27,9 +28,11 @@ from casenotes.core.errors import (
 )
 from casenotes.core.model import AgentStep, Case, ChatSession, DiagnosisRun, Feedback, ToolInvocation
 from casenotes.core.orchestration import Node, TerminationReason
+from casenotes.core.service.verifying import Verification
 from casenotes.core.views import (
     Erasure,
     FeedbackReceipt,
+    Pruning,
     RunSummary,
     RunTrace,
     SessionOverview,
@@ -52,6 +55,8 @@ from casenotes.entrypoints.run_block import Run, Step
 __all__ = [
     "AgentFlow",
     "AgentStep",
+    "Breach",
+    "BreachKind",
     "Case",
     "CaseSource",
     "CaseStatus",
@@ -70,6 +75,7 @@ __all__ = [
     "Node",
     "NotFound",
     "Notes",
+    "Pruning",
     "Rating",
     "Run",
     "RunNotFound",
@@ -88,5 +94,6 @@ __all__ = [
     "TerminationReason",
     "TooManyRunning",
     "ToolInvocation",
+    "Verification",
     "open",
 ]

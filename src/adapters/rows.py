@@ -11,12 +11,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from struct import Struct, error
 from typing import Any, Final, TypeAlias, TypeVar
 
-from attrs import fields_dict
+from attrs import fields, fields_dict, resolve_types
 from cattrs import BaseValidationError, Converter
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
+from casenotes.adapters.signatures import Signatures, copied, utc
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import (
     AgentStep,
@@ -29,8 +31,9 @@ from casenotes.core.model import (
     ToolInvocation,
 )
 from casenotes.core.rules import answer_preview
-from casenotes.core.text import Json, json_text
-from casenotes.core.views import HistoricalTrace, RunSummary
+from casenotes.core.seal import EntryDigests, RunSeal
+from casenotes.core.text import json_text
+from casenotes.core.views import HistoricalTrace, RunSummary, Tombstone
 from casenotes.core.words import CaseSource, RunStatus, StepStatus
 
 Row: TypeAlias = dict[str, Any]
@@ -54,19 +57,13 @@ _ENDING: Final = (
 )
 
 
-def utc(value: datetime) -> datetime:
-    """The same moment in UTC. Raises ``ValueError`` for a naive time: nobody knows which moment it means."""
-    if value.utcoffset() is None:
-        raise ValueError("a time must be aware")
-    return value.astimezone(UTC)
-
-
 def to_row(model: object) -> Row:
     """The row of a model, without ``id``, which the store assigns. It shares nothing that can change.
 
     Raises ``ValueError`` for a naive time or a value of another type than its field's.
     """
-    row: Row = _converter.unstructure(model)
+    signatures = _SIGNATURES.get(type(model))
+    row: Row = _converter.unstructure(model) if signatures is None else signatures.write(model)
     row.pop("id", None)
     return row
 
@@ -76,19 +73,58 @@ def from_row(model: type[Model], row: AnyRow) -> Model:
 
     Raises ``LedgerUnavailable``, naming row and column, for a row that this version cannot read.
     """
+    signatures = _SIGNATURES.get(model)
     try:
-        return _converter.structure(row, model)
+        return _converter.structure(row, model) if signatures is None else signatures.read(row)
     except (BaseValidationError, ValueError) as error:
         where = f"{model.__name__} row {row.get('id', row.get('session_id'))}"
         raise LedgerUnavailable(f"{where} cannot be read: {_broken_columns(error)}") from None
 
 
-def ending_row(run: DiagnosisRun) -> Row:
+def ending_row(run: DiagnosisRun, seal: RunSeal) -> Row:
     """The columns that the end of a run writes. Raises ``ValueError`` for a run that has not ended."""
     if run.status is RunStatus.RUNNING:
         raise ValueError("a run ends as SUCCESS or FAILED, not as RUNNING")
     row = to_row(run)
-    return {name: row[name] for name in _ENDING} | {"lease_owner": None, "lease_expires_at": None}
+    ending = {name: row[name] for name in _ENDING} | {"lease_owner": None, "lease_expires_at": None}
+    return ending | {
+        "digest": seal.digest,
+        "previous_digest": seal.previous,
+        "chain_position": seal.position,
+        "entry_digests": _packed(seal.steps, seal.tools),
+    }
+
+
+def run_seal(row: AnyRow) -> RunSeal | None:
+    """The seal that a run's row holds, ``None`` if it holds none. Raises ``ValueError`` when it is in pieces."""
+    columns = [row[name] for name in ("digest", "chain_position", "entry_digests")]
+    if not any(value is not None for value in columns):
+        return None
+    digest, position, packed = columns
+    if not (isinstance(digest, str) and isinstance(position, int) and isinstance(packed, bytes)):
+        raise ValueError("a seal's columns are filled in part")
+    steps, tools = _unpacked(packed)
+    return RunSeal(position, row["previous_digest"], steps, tools, digest)
+
+
+_NUMBER_OF_STEPS: Final = Struct(">I")
+_ENTRY: Final = Struct(">i32s")
+
+
+def _packed(steps: EntryDigests, tools: EntryDigests) -> bytes:
+    """How many steps there are, then each step's sequence and digest, then each tool call's."""
+    entries = (*sorted(steps.items()), *sorted(tools.items()))
+    packed = (_ENTRY.pack(sequence, bytes.fromhex(digest)) for sequence, digest in entries)
+    return b"".join((_NUMBER_OF_STEPS.pack(len(steps)), *packed))
+
+
+def _unpacked(packed: bytes) -> tuple[dict[int, str], dict[int, str]]:
+    try:
+        (number,) = _NUMBER_OF_STEPS.unpack_from(packed)
+        entries = [(n, digest.hex()) for n, digest in _ENTRY.iter_unpack(packed[_NUMBER_OF_STEPS.size :])]
+    except error:
+        raise ValueError("a seal's entries are cut") from None
+    return dict(entries[:number]), dict(entries[number:])
 
 
 def feedback_row(feedback: Feedback) -> Row:
@@ -153,14 +189,6 @@ def _broken_columns(error: Exception) -> str:
         getattr(note, "name", None) for one in error.exceptions for note in getattr(one, "__notes__", ())
     )
     return ", ".join(sorted({name for name in known if name})) or "a value is missing"
-
-
-def _copied(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value
 
 
 def _exactly(kind: type) -> Callable[[Any, object], Any]:
@@ -239,7 +267,7 @@ def _tool_row(row: Row) -> Row:
 
 
 _JSON_FIELDS: Final = frozenset({"self_evaluation", "orchestration_trace", "arguments", "result"})
-_JSON = override(struct_hook=lambda value, _: _copied(value), unstruct_hook=_copied)
+_JSON = override(struct_hook=lambda value, _: copied(value), unstruct_hook=copied)
 
 
 def _register(
@@ -267,7 +295,7 @@ def _make_converter() -> Converter:
     converter.register_structure_hook(StrEnum, lambda word, kind: kind(word))  # else str's hook would do
     converter.register_unstructure_hook(str, _plain)
     converter.register_unstructure_hook(datetime, utc)
-    for model in (ChatSession, DiagnosisRun, IdempotencyKey, RunSummary):
+    for model in (ChatSession, DiagnosisRun, IdempotencyKey, RunSummary, Tombstone):
         _register(converter, model)
     _register(converter, HistoricalSession, reading=_settled_historical)
     _register(converter, AgentStep, reading=_settled_step, writing=_step_row)
@@ -277,3 +305,26 @@ def _make_converter() -> Converter:
 
 
 _converter: Final = _make_converter()
+
+
+def _settle_tool(row: AnyRow, values: list[Any], places: Mapping[str, int]) -> None:
+    if row["result_is_json"] and row["result"] is not None:
+        values[places["result"]] = json.loads(row["result"])
+
+
+def _signatures(model: type[Any], **further: Any) -> Signatures[Any]:
+    words = {one.name: one.type for one in fields(resolve_types(model)) if _is_word(one.type)}
+    return Signatures(
+        model, lambda row: _converter.structure(row, model), _converter.unstructure, words, **further
+    )
+
+
+def _is_word(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, StrEnum)
+
+
+_SIGNATURES: Final[Mapping[type, Signatures[Any]]] = {
+    AgentStep: _signatures(AgentStep, complete=_step_row),
+    ToolInvocation: _signatures(ToolInvocation, settle=_settle_tool, complete=_tool_row),
+    **{model: _signatures(model) for model in (DiagnosisRun, ChatSession, Case, RunSummary, IdempotencyKey)},
+}

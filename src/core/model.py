@@ -16,7 +16,6 @@ from casenotes.core.text import (
     bounded_text,
     clean,
     clean_json,
-    clean_object,
     clean_optional,
 )
 from casenotes.core.words import AgentFlow, CaseSource, CaseStatus, RunStatus, SessionStatus, StepStatus
@@ -121,7 +120,8 @@ class Lease:
 class DiagnosisRun:
     """One execution: isolated, replayable, auditable.
 
-    ``id`` is assigned by the store; it rises and is never reused. Times are aware and in UTC.
+    ``id`` is assigned by the store; it rises and is never reused. Times are aware and in UTC. ``digest`` is that of
+    the run's seal (``core.seal``): a running run has none, nor has one that ended before there were digests.
     """
 
     run_id: str
@@ -145,6 +145,7 @@ class DiagnosisRun:
     context_degraded: bool = False
     lease_owner: str | None = None
     lease_expires_at: datetime | None = None
+    digest: str | None = None
     id: int | None = None
 
     @classmethod
@@ -218,7 +219,7 @@ class DiagnosisRun:
             session_id=self.session_id,
             sequence=sequence,
             tool_name=clean(tool_name),
-            arguments=bounded(clean_object(arguments)).value,
+            arguments=bounded(arguments if isinstance(arguments, Mapping) else {}).value,
             result=kept.value,
             result_truncated=kept.truncated,
             result_size=kept.size,
@@ -293,7 +294,7 @@ class DiagnosisRun:
             orchestration_trace=None if orchestration_trace is None else clean_json(orchestration_trace),
             step_count=metrics.step_count,
             tool_call_count=metrics.tool_call_count,
-            updated_at=at,
+            updated_at=max(at, self.updated_at),
             finished_at=max(at, self.created_at),
             lease_owner=None,
             lease_expires_at=None,

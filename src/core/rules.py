@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,8 @@ MAX_QUESTION = 32_000
 
 MAX_SESSION_ID = 128
 PREVIEW_LENGTH = 200
+COMPATIBILITY_PREFIX = "run-legacy-"
+COMPATIBILITY_DIGITS = 32
 _ID_PUNCTUATION = frozenset("._:@+=~-")
 _INVESTIGATION = re.compile(
     r"\b(?:why|cause[sd]?|reason|root|diagnos\w*|investigat\w*|wrong|explain|fault|fail\w*|slow\w*|broken|down)\b",
@@ -46,6 +49,11 @@ def owned(run: DiagnosisRun | None, session_id: str, run_id: str) -> DiagnosisRu
     if run is None or run.session_id != session_id or run.run_id != run_id:
         raise RunNotFound(session_id, run_id)
     return run
+
+
+def compatibility_run_id(session_id: str) -> str:
+    """The id of the run that a migration makes of the old system's session: the same in every process."""
+    return COMPATIBILITY_PREFIX + hashlib.sha256(session_id.encode()).hexdigest()[:COMPATIBILITY_DIGITS]
 
 
 @frozen

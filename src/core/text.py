@@ -10,12 +10,13 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import define, field, frozen
 
-from casenotes.core.redaction import redact, redaction_for_key
+from casenotes.core.redaction import mark_for, masked_object, redact, redaction_for_key
+from casenotes.core.sizes import JsonSize
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 JsonObject: TypeAlias = dict[str, Json]
@@ -25,6 +26,12 @@ LIMIT_BYTES = 64 * 1024
 
 MAX_DEPTH = 64
 """JSON nested deeper than this is stored as text: some parsers give up on it."""
+
+MOST_CHARS = 1024 * 1024
+"""About the most characters of one JSON value that are kept at all, where no smaller limit is set."""
+
+_LEAST_COST = 4
+"""How many characters even a digit or an empty list counts for: cleaning it takes as long as a short text."""
 
 _MARGIN_CHARS = 16 * 1024
 """Text past the limit that is still redacted before the cut, so that no secret is cut in half and missed."""
@@ -56,44 +63,120 @@ def clean_json(value: object) -> Json:
     NaN and infinities become ``"NaN"``, ``"Infinity"``, ``"-Infinity"``; a float of 1e16 or more, which is always
     whole, becomes an integer; what JSON cannot hold (bytes, dates,
     objects, cycles, nesting over ``MAX_DEPTH``) becomes its text; a secret's field (``{"password": ...}``)
-    and a secret inside a string are redacted. Mappings stay objects, sequences and sets become arrays.
+    and a secret inside a string are redacted. Mappings stay objects, sequences and sets become arrays. Of what is
+    larger than ``MOST_CHARS`` the rest is left out. No value makes it fail, whatever its own methods do.
     """
-    return _clean(value, 0, ())
+    return _Cleaning(MOST_CHARS).of(value)
 
 
-def _clean(value: object, depth: int, above: tuple[int, ...]) -> Json:
+@define
+class _Cleaning:
+    """Cleans one value, up to so many characters of JSON; ``left_out`` tells whether that was not the whole."""
+
+    _left: int
+    left_out: bool = field(default=False, init=False)
+
+    def of(self, value: object, depth: int = 0, above: tuple[int, ...] = ()) -> Json:
+        try:
+            return self._of(value, depth, above)
+        except Exception:  # a tool's object may have broken methods; its type is still worth keeping
+            return f"<{type(value).__name__}>"
+
+    def _of(self, value: object, depth: int, above: tuple[int, ...]) -> Json:
+        if _is_leaf(value):
+            return self._counted(_leaf(value))
+        if id(value) in above or depth >= MAX_DEPTH:
+            return "[nested too deep]" if id(value) not in above else "[cyclic]"
+        inside = (*above, id(value))
+        self._left -= _LEAST_COST
+        if isinstance(value, Mapping):
+            return self._object(value, depth, inside)
+        assert isinstance(value, Sequence | Set)
+        return self._array(value, depth, inside)
+
+    def _object(self, value: Mapping[object, object], depth: int, inside: tuple[int, ...]) -> JsonObject:
+        cleaned: JsonObject = {}
+        for key, item in masked_object(value).items():
+            if self._left <= 0:
+                self.left_out = True
+                break
+            name = settle(_name(key))
+            self._left -= len(name) + 3
+            cleaned[name] = self._field(name, item, depth + 1, inside)
+        return cleaned
+
+    def _field(self, name: str, item: object, depth: int, above: tuple[int, ...]) -> Json:
+        """The value of a field; where its name says that it is a secret, so is each item of an array in it."""
+        if _is_leaf(item):
+            mark = mark_for(name, item)
+            return self.of(item, depth, above) if mark is None else self._counted(mark)
+        if isinstance(item, list | tuple | Set) and redaction_for_key(name) is not None:
+            return self.of([mark_for(name, inner) or inner for inner in item], depth, above)
+        return self.of(item, depth, above)
+
+    def _array(
+        self, value: Sequence[object] | Set[object], depth: int, inside: tuple[int, ...]
+    ) -> list[Json]:
+        cleaned: list[Json] = []
+        for item in sorted(value, key=_order) if isinstance(value, Set) else value:
+            if self._left <= 0:
+                self.left_out = True
+                break
+            self._left -= 1
+            cleaned.append(self.of(item, depth + 1, inside))
+        return cleaned
+
+    def _counted(self, leaf: Json) -> Json:
+        if isinstance(leaf, str):
+            end = max(0, self._left) + _MARGIN_CHARS
+            self.left_out = self.left_out or len(leaf) > end
+            leaf = _redacted_start(settle(leaf), end)
+            self._left -= len(leaf)
+        self._left -= _LEAST_COST
+        return leaf
+
+
+_LEAVES = frozenset({str, int, float, bool, type(None), bytes})
+
+
+def _is_leaf(value: object) -> bool:
+    kind = type(value)
+    if kind in _LEAVES or kind is dict or kind is list:  # nearly always, and told fast
+        return kind in _LEAVES
+    return isinstance(value, str | bytes | bytearray) or not isinstance(value, Mapping | Sequence | Set)
+
+
+def _leaf(value: object) -> None | bool | int | float | str:
+    """What is stored of a value that holds no others, before its secrets are looked for."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return clean(str(value))
+        return str(value)
     if isinstance(value, int):
         return int(value) if value.bit_length() <= _MAX_INT_BITS else hex(value)
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, bytes | bytearray):
-        return clean(bytes(value).decode("utf-8", "replace"))
-    if isinstance(value, Mapping | Sequence | Set):
-        if id(value) in above or depth >= MAX_DEPTH:
-            return "[nested too deep]" if id(value) not in above else "[cyclic]"
-        inside = (*above, id(value))
-        if isinstance(value, Mapping):
-            return {
-                (name := settle(str(key))): _field(name, item, depth + 1, inside)
-                for key, item in value.items()
-            }
-        items = sorted(value, key=repr) if isinstance(value, Set) else value
-        return [_clean(item, depth + 1, inside) for item in items]
-    return clean(_text_of(value))
+        return bytes(value).decode("utf-8", "replace")
+    return _text_of(value)
 
 
-def _field(name: str, value: object, depth: int, above: tuple[int, ...]) -> Json:
-    kind = redaction_for_key(name)
-    if kind is not None and value not in (None, "") and not isinstance(value, bool | Mapping):
-        return kind
-    return _clean(value, depth, above)
+def _name(key: object) -> str:
+    return hex(key) if isinstance(key, int) and key.bit_length() > _MAX_INT_BITS else _text_of(key, str)
 
 
-def _number(value: float) -> Json:
+def _order(item: object) -> str:
+    return _text_of(item, repr)
+
+
+def _redacted_start(settled: str, end: int) -> str:
+    """The text up to there without its secrets; where that cuts it, short of a secret that the end would halve."""
+    if len(settled) <= end:
+        return redact(settled)
+    return redact(settled[:end])[:-_MARGIN_CHARS]
+
+
+def _number(value: float) -> int | float | str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -102,10 +185,10 @@ def _number(value: float) -> Json:
     return int(value) if abs(value) >= _WHOLE_FROM else value + 0.0
 
 
-def _text_of(value: object) -> str:
-    isoformat = getattr(value, "isoformat", None)
+def _text_of(value: object, form: Callable[[object], str] = str) -> str:
+    isoformat = getattr(value, "isoformat", None) if form is str else None
     try:
-        return str(isoformat()) if callable(isoformat) else str(value)
+        return str(isoformat()) if callable(isoformat) else form(value)
     except Exception:  # a tool's object may have a broken __str__; its type is still worth keeping
         return f"<{type(value).__name__}>"
 
@@ -116,9 +199,12 @@ def clean_object(value: Mapping[str, object] | None) -> JsonObject:
     return cleaned if isinstance(cleaned, dict) else {}
 
 
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def json_text(value: Json) -> str:
     """The compact, strict JSON text of a clean value, as its size is measured and as it is cut."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _encoder.encode(value)
 
 
 @frozen
@@ -135,27 +221,45 @@ def bounded(value: object, limit: int = LIMIT_BYTES) -> Bounded:
 
     A string stays a string. Within the limit an object stays an object; over it, it becomes its JSON text, cut.
     ``size`` is the size of what was given (for an object: of its JSON text), before the cut and before redaction.
+    The work done on a value of any size is that on its start, and measuring the rest.
     """
-    if isinstance(value, str):
-        return _bounded_text(value, limit)
-    cleaned = clean_json(value)
-    if cleaned is None:
-        return Bounded(None, False, 0)
+    if _is_leaf(value):
+        leaf = _safe_leaf(value)
+        if isinstance(leaf, str):
+            return _bounded_text(leaf, limit)
+        return Bounded(leaf, False, 0 if leaf is None else len(json_text(leaf)))
+    cleaning = _Cleaning(_LEAST_COST * limit)  # what it takes when every character counts for the most
+    cleaned = cleaning.of(value)
     if isinstance(cleaned, str):
         return _bounded_text(cleaned, limit)
     text = json_text(cleaned)
     size = len(text.encode())
-    if size <= limit:
-        return Bounded(cleaned, False, size)
-    return Bounded(cut(text, limit), True, size)
+    given = _size_of(value, size) if cleaning.left_out or "[redacted:" in text else size
+    if not cleaning.left_out and size <= limit:
+        return Bounded(cleaned, False, given)
+    return Bounded(cut(text, limit), True, given)
+
+
+def _safe_leaf(value: object) -> None | bool | int | float | str:
+    try:
+        return _leaf(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def _size_of(value: object, at_least: int) -> int:
+    try:
+        return JsonSize(_safe_leaf, MAX_DEPTH).of(value)
+    except Exception:  # a container with broken methods
+        return at_least
 
 
 def _bounded_text(text: str, limit: int) -> Bounded:
     settled = settle(text)
-    size = len(settled.encode())
-    cleaned = redact(settled[: limit + _MARGIN_CHARS])
+    end = limit + 2 * _MARGIN_CHARS
+    cleaned = _redacted_start(settled, end)
     kept = cut(cleaned, limit)
-    return Bounded(kept, len(kept) < len(cleaned) or len(settled) > limit + _MARGIN_CHARS, size)
+    return Bounded(kept, len(kept) < len(cleaned) or len(settled) > end, len(settled.encode()))
 
 
 def bounded_text(text: str | None, limit: int = LIMIT_BYTES) -> str | None:

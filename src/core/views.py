@@ -93,6 +93,16 @@ class RunTrace:
 
 
 @frozen
+class StoredTrace:
+    """What is stored of a session's run, and the session's own row; ``run`` is ``None`` when there is no such run."""
+
+    session: ChatSession | None
+    run: DiagnosisRun | None
+    agent_steps: tuple[AgentStep, ...] = ()
+    tool_invocations: tuple[ToolInvocation, ...] = ()
+
+
+@frozen
 class FeedbackReceipt:
     """What became of a feedback: the run it was bound to (``None``: the historical row) and the case of that run."""
 
@@ -112,6 +122,45 @@ class Erasure:
     agent_steps: int
     tool_invocations: int
     cases: int
+
+
+@frozen
+class Pruning:
+    """How many sessions were removed, and how many rows with them."""
+
+    sessions: int = 0
+    runs: int = 0
+    agent_steps: int = 0
+    tool_invocations: int = 0
+    cases: int = 0
+
+    def plus(self, erasure: Erasure) -> Pruning:
+        """With one session more."""
+        return Pruning(
+            self.sessions + 1,
+            self.runs + erasure.runs,
+            self.agent_steps + erasure.agent_steps,
+            self.tool_invocations + erasure.tool_invocations,
+            self.cases + erasure.cases,
+        )
+
+
+@frozen
+class Tombstone:
+    """What is remembered of an erased session: no word of it, and enough to tell that it was erased, not lost.
+
+    ``session_digest`` is ``core.seal.session_digest`` of its id; ``ended_run_count`` and ``last_run_digest`` are
+    where its chain of runs stood.
+    """
+
+    session_digest: str
+    runs: int
+    agent_steps: int
+    tool_invocations: int
+    cases: int
+    ended_run_count: int
+    last_run_digest: str | None
+    erased_at: datetime
 
 
 @frozen

@@ -6,26 +6,32 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import frozen
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from casenotes.adapters import migration
 from casenotes.adapters.agents import EmbeddedDiagnostician
 from casenotes.adapters.context import MemoryContextStore, SqliteContextStore
-from casenotes.adapters.memory import MemoryLedger
+from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.adapters.sqlite import ledger_file
 from casenotes.core.errors import InvalidSettings, LedgerUnavailable
+from casenotes.core.redaction import added
 from casenotes.core.service.conducting import Limits
 from casenotes.core.service.leases import LeaseKeeper
 from casenotes.core.service.service import Service
+from casenotes.core.service.verifying import Verifying
 from casenotes.entrypoints.ambient import new_id, utc_now
 from casenotes.entrypoints.evidence import evidence_sources
+from casenotes.entrypoints.redaction_file import read_addition
 from casenotes.entrypoints.settings import Settings
 from casenotes.ports.agent import AgentEvent, Closing, Diagnostician, Enquiry
 from casenotes.ports.ambient import Clock, RunObserver
 from casenotes.ports.context import ContextStore
 from casenotes.ports.ledger import Ledger
+
+if TYPE_CHECKING:  # brings SQLAlchemy's whole ORM, which an SQLite file needs nothing of
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 
 async def open_ledger_at(url: str, *, migrate_first: bool = True) -> Ledger:
@@ -35,6 +41,8 @@ async def open_ledger_at(url: str, *, migrate_first: bool = True) -> Ledger:
     ``InvalidSettings``, ``LedgerUnavailable``, ``SchemaOutOfDate``.
     """
     if url.startswith("memory:"):
+        from casenotes.adapters.memory import MemoryLedger
+
         return MemoryLedger()
     if migrate_first and url.startswith("sqlite"):
         await upgrade(url)
@@ -47,6 +55,19 @@ async def open_ledger_at(url: str, *, migrate_first: bool = True) -> Ledger:
             raise LedgerUnavailable(f"{fault}; see that it runs and that its URL is right") from None
         raise
     return ledger
+
+
+def verifying(ledger: Ledger) -> Verifying:
+    """What verifies this ledger."""
+    if isinstance(ledger, SqlLedger):
+        from casenotes.adapters.sql.verification import SqlVerificationSource
+
+        return Verifying(SqlVerificationSource(ledger))
+    from casenotes.adapters.memory import MemoryLedger
+    from casenotes.adapters.memory.verification import MemoryVerificationSource
+
+    assert isinstance(ledger, MemoryLedger)
+    return Verifying(MemoryVerificationSource(ledger))
 
 
 def _sql_ledger(url: str) -> Ledger:
@@ -166,6 +187,8 @@ async def assemble(
     Raises ``InvalidSettings``, ``LedgerUnavailable``, ``SchemaOutOfDate``, each with a message that says what to do.
     """
     async with AsyncExitStack() as stack:
+        if settings.redaction_rules is not None:
+            stack.enter_context(added(read_addition(settings.redaction_rules)))
         ledger = await open_ledger_at(settings.database_url, migrate_first=migrate_first)
         stack.push_async_callback(ledger.close)
         context = open_context_at(settings, clock)

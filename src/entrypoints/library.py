@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from attrs import evolve, frozen
@@ -17,8 +18,9 @@ from casenotes.core.service.reading import DEFAULT_LIMIT
 from casenotes.core.service.recording import Recording
 from casenotes.core.service.service import Service
 from casenotes.core.service.stream import Order
+from casenotes.core.service.verifying import Verification
 from casenotes.core.text import settle
-from casenotes.core.views import Erasure, FeedbackReceipt, RunSummary, RunTrace, SessionOverview
+from casenotes.core.views import Erasure, FeedbackReceipt, Pruning, RunSummary, RunTrace, SessionOverview
 from casenotes.core.words import AgentFlow, Rating
 from casenotes.entrypoints.open_runs import OpenRuns
 from casenotes.entrypoints.run_block import Run
@@ -128,6 +130,26 @@ class Notes:
         """Remove the session with all that is on record of it. Raises ``SessionNotFound``, ``ContextUnavailable``."""
         return await self._service.conversations.erase(_id("session", session))
 
+    async def prune(self, older_than: timedelta) -> Pruning:
+        """Remove the sessions that were last active longer ago than this, each whole; one with a running run stays.
+
+        Raises ``InvalidInput`` unless the time is positive, and ``ContextUnavailable``; what was removed before
+        stays removed.
+        """
+        if older_than <= timedelta():
+            raise InvalidInput("older_than", "must be more than no time")
+        return await self._service.conversations.pruned(older_than)
+
+    async def verify(self, session: str | None = None) -> Verification:
+        """Check that the record, or one session of it, is whole and as it was written. Writes nothing.
+
+        Raises ``SessionNotFound``.
+        """
+        from casenotes.entrypoints.bootstrap import verifying  # here for the reason given in ``_opened``
+
+        ledger = verifying(self._service.ledger)
+        return await (ledger.all() if session is None else ledger.session(_id("session", session)))
+
     def _session(self, given: str | None, flow: AgentFlow) -> str:
         if given is None or not given.strip():
             kind = "aiops" if flow is AgentFlow.AI_OPS else "chat"
@@ -149,17 +171,21 @@ def open(
     context_url: str = "memory://",
     diagnostician: Diagnostician | None = None,
     run_lease: timedelta = timedelta(seconds=30),
+    redaction_rules: str | Path | None = None,
 ) -> AbstractAsyncContextManager[Notes]:
     """The record in the database at ``url``: ``memory://``, ``sqlite+aiosqlite:///path`` or ``postgresql+asyncpg://...``.
 
     An SQLite file is made and migrated by itself, any other database only with ``migrate``. The environment is not
     read. Give the ``context_url`` of a service that shares the database, and its conversations go on here and are
-    erased from here. A run whose process dies is ended FAILED by any other once its ``run_lease`` is over.
+    erased from here. A run whose process dies is ended FAILED by any other once its ``run_lease`` is over. The TOML
+    file ``redaction_rules`` adds to what is redacted, in the whole process, while the record is open.
 
     Raises ``InvalidSettings``; on entering, ``LedgerUnavailable`` and ``SchemaOutOfDate``, whose message says what
     to run.
     """
     given = {"CASENOTES_DATABASE_URL": url, "CASENOTES_CONTEXT_URL": context_url}
+    if redaction_rules is not None:
+        given["CASENOTES_REDACTION_RULES"] = str(redaction_rules)
     for name, value in given.items():
         if not value.strip():
             raise InvalidSettings(f"{name}: must not be empty")

@@ -21,7 +21,7 @@ class LoggingObserver:
         _log.debug("%s of %s started", run.run_id, run.session_id)
 
     def ended(self, run: DiagnosisRun) -> None:
-        _log.debug("%s of %s ended %s", run.run_id, run.session_id, run.status)
+        _log.debug("%s of %s ended %s, digest %s", run.run_id, run.session_id, run.status, run.digest)
 
     def faulted(self, session_id: str, run_id: str | None, what: str, fault: BaseException) -> None:
         # Only errors of our own have words that are safe to repeat.

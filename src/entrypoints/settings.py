@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -43,6 +45,13 @@ class Settings:
     api_keys_file: Path | None = None
     client_key: str | None = field(default=None, repr=False)
     """The first of the API keys: the one that our own client sends."""
+    rate_limit: float | None = None
+    """Requests a second; None: any number."""
+    rate_burst: int = 20
+    max_connections: int = 512
+    allowed_hosts: frozenset[str] | None = None
+    trusted_proxies: frozenset[IPv4Network | IPv6Network] = frozenset()
+    redaction_rules: Path | None = None
     log_format: str | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -87,6 +96,12 @@ class Settings:
             api_keys=read("API_KEYS", _keys, unknown.api_keys),
             client_key=read("API_KEYS", _first_key, unknown.client_key),
             api_keys_file=read("API_KEYS_FILE", _file, unknown.api_keys_file),
+            rate_limit=read("RATE_LIMIT", _rate, unknown.rate_limit),
+            rate_burst=read("RATE_BURST", _count(1, 100_000), unknown.rate_burst),
+            max_connections=read("MAX_CONNECTIONS", _count(1, 100_000), unknown.max_connections),
+            allowed_hosts=read("ALLOWED_HOSTS", _hosts, unknown.allowed_hosts),
+            trusted_proxies=read("TRUSTED_PROXIES", _networks, unknown.trusted_proxies),
+            redaction_rules=read("REDACTION_RULES", _rules_file, unknown.redaction_rules),
             log_format=read("LOG_FORMAT", _one_of("console", "json"), unknown.log_format),
         )
 
@@ -135,6 +150,30 @@ def _count(least: int, most: int) -> Callable[[str, str], int]:
     return parse
 
 
+def _rate(name: str, value: str) -> float:
+    try:
+        rate = float(value)
+    except ValueError:
+        rate = -1
+    if not 0.001 <= rate <= 100_000:
+        raise _wrong(name, value, "must be a number of requests a second, from 0.001 to 100000")
+    return rate
+
+
+def _hosts(name: str, value: str) -> frozenset[str]:
+    hosts = [host.strip().lower().removesuffix(".") for host in value.split(",")]
+    if not all(re.fullmatch(r"[a-z0-9_.-]+|[0-9a-f:]+", host) for host in hosts):
+        raise _wrong(name, value, "must be names of hosts without a port, separated by commas")
+    return frozenset(hosts)
+
+
+def _networks(name: str, value: str) -> frozenset[IPv4Network | IPv6Network]:
+    try:
+        return frozenset(ip_network(part.strip()) for part in value.split(","))
+    except ValueError:
+        raise _wrong(name, value, "must be addresses or networks (10.0.0.0/8), separated by commas") from None
+
+
 def _one_of(*allowed: str) -> Callable[[str, str], str]:
     def parse(name: str, value: str) -> str:
         if value not in allowed:
@@ -169,6 +208,13 @@ def _file(name: str, value: str) -> Path:
     path = Path(value)
     if not path.is_file():
         raise _wrong(name, value, "must be an existing file with one key a line")
+    return path
+
+
+def _rules_file(name: str, value: str) -> Path:
+    path = Path(value)
+    if not path.is_file():
+        raise _wrong(name, value, "must be an existing TOML file of redaction rules")
     return path
 
 

@@ -17,10 +17,10 @@ General promises:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from casenotes.core.model import (
     AgentStep,
@@ -34,7 +34,10 @@ from casenotes.core.model import (
     RunMetrics,
     ToolInvocation,
 )
-from casenotes.core.views import Erasure, HistoricalTrace, RunSummary, SessionOverview
+from casenotes.core.seal import ChainHead, RunSeal
+from casenotes.core.views import Erasure, HistoricalTrace, RunSummary, SessionOverview, StoredTrace, Tombstone
+
+T = TypeVar("T")
 
 
 class SessionsView(Protocol):
@@ -55,12 +58,23 @@ class SessionsView(Protocol):
         """
         ...
 
+    async def tombstones(self, session_id: str) -> Sequence[Tombstone]:
+        """What is remembered of the sessions of this id that were erased, oldest first."""
+        ...
+
+    async def idle(self, *, since: datetime, limit: int) -> Sequence[str]:
+        """The ids of at most ``limit`` sessions without a RUNNING run that were last active before ``since``, the
+        longest idle first."""
+        ...
+
 
 class Sessions(SessionsView, Protocol):
     """Reads and writes chat sessions."""
 
     async def ensure(self, session: ChatSession) -> None:
         """Store the session unless its id is there already; an existing row is left as it is.
+
+        Either way the row stays until this unit of work ends: whoever would erase it waits.
 
         Safe against others that ensure the same id at the same time: one row results and nobody fails.
         """
@@ -73,6 +87,13 @@ class Sessions(SessionsView, Protocol):
 
         ``answered`` raises ``message_pair_count`` by one; of touches at the same time none is lost. An unknown
         session is left unknown.
+        """
+        ...
+
+    async def lock_chain(self, session_id: str) -> ChainHead:
+        """Where the chain of the session's ended runs stands, kept so by others until this unit of work ends.
+
+        A session that is not there, and one of which no run has ended with a seal, stands at ``ChainHead()``.
         """
         ...
 
@@ -120,9 +141,14 @@ class Runs(RunsView, Protocol):
         """The run as ``latest`` gives it, kept unchanged by others until this unit of work ends."""
         ...
 
-    async def end(self, run: DiagnosisRun) -> None:
-        """Store how a run ended: status, answer, error, degraded, evaluation, orchestration trace, counts, times.
+    async def end(self, run: DiagnosisRun, seal: RunSeal, *, expires_at: datetime | None) -> None:
+        """Store how a run ended: status, answer, error, degraded, evaluation, orchestration trace, counts, times,
+        and its seal, whose digest becomes the run's, and the last of its session's chain.
 
+        Its session is touched with it: ``last_active_at`` rises to the run's ``updated_at``, ``expires_at`` is set
+        unless it is ``None``, and ``message_pair_count`` rises by one if ``core.rules.counts_as_turn``.
+
+        A seal that does not continue the chain of a session that is there is a ``ValueError``, and nothing changes.
         The stored run must be RUNNING; else ``InvalidTransition``, and nothing changes: of two that end the same
         run, one does. A run that is not there is ``RunNotFound``, one that has not ended a ``ValueError``. Feedback,
         case and ``context_degraded`` are left as they are, and the lease is gone.
@@ -141,7 +167,10 @@ class Runs(RunsView, Protocol):
         ...
 
     async def renew(self, runs: Collection[RunKey], *, owner: str, until: datetime) -> frozenset[RunKey]:
-        """Prolong the leases of those of these runs that are RUNNING and held by ``owner``; returns their keys."""
+        """Prolong the leases of those of these runs that are RUNNING and held by ``owner``; returns their keys.
+
+        A lease that ends later than ``until`` already is not cut short: a clock may have been set back.
+        """
         ...
 
 
@@ -271,17 +300,24 @@ class UnitOfWork(Protocol):
     @property
     def keys(self) -> Keys: ...
 
-    async def erase(self, session_id: str) -> Erasure | None:
-        """Remove a session with its runs, steps, tool calls, cases, keys and historical row.
+    async def erase(
+        self, session_id: str, *, at: datetime, idle_since: datetime | None = None
+    ) -> Erasure | None:
+        """Remove a session with its runs, steps, tool calls, cases, keys and historical row; leave a tombstone.
 
-        ``None`` when nothing of it was there. Other sessions are untouched. The id may then be used anew, and no
-        store-assigned id is given a second time.
+        ``None`` when nothing of it was there, and no tombstone then. With ``idle_since``, a session is left as it is,
+        and ``None`` given, unless it is one of ``sessions.idle`` of that time. Other sessions are untouched. The id
+        may then be used anew, and no store-assigned id is given a second time.
         """
         ...
 
     async def commit(self) -> None:
         """Make the work durable; returns only then. Leaving the block without it, or by an error, rolls back."""
         ...
+
+
+Body: TypeAlias = Callable[[UnitOfWork], Coroutine[Any, Any, T]]
+"""What is done in a unit of work: it awaits nothing but that, leaves the commit to others, and may be run again."""
 
 
 class Ledger(Protocol):
@@ -291,8 +327,30 @@ class Ledger(Protocol):
         """A unit of work. It holds a connection only inside the block; many at once wait for one another."""
         ...
 
+    async def transact(self, body: Body[T]) -> T:
+        """Run ``body`` in a unit of work and commit it; return what it returned, once that is durable.
+
+        Bodies that arrive together may share a commit. What one of them raises undoes its own work, is raised to
+        its own caller, and touches no other. A caller that is cancelled does not know whether its work was done.
+        """
+        ...
+
+    async def record(self, entry: AgentStep | ToolInvocation) -> None:
+        """Store a step or tool call of a RUNNING run; return once it is durable. Raises as ``journal.add_step`` does.
+
+        As with ``transact``, entries that arrive together may share a commit, and each has an outcome of its own.
+        """
+        ...
+
     def view(self) -> AbstractAsyncContextManager[LedgerView]:
         """A read-only snapshot: what others commit meanwhile is not seen, and the store refuses a write."""
+        ...
+
+    async def trace(self, session_id: str, run_id: str | None = None) -> StoredTrace:
+        """The session's row, its run with this id or else its latest, and that run's steps and tool calls.
+
+        All as of one moment, in the order and by the rules of ``sessions.get``, ``runs`` and ``journal``.
+        """
         ...
 
     async def check(self) -> None:

@@ -170,7 +170,7 @@ def test_latest_run_that_is_erased_while_it_is_waited_for_is_not_given(url: str)
                 return None if run is None else run.run_id
 
         async with ledger.work() as work:
-            await work.erase("s")
+            await work.erase("s", at=at())
             waiter = asyncio.create_task(lock())
             await waiting.wait()
             await until(url, WAITS, 1)

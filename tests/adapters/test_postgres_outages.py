@@ -18,11 +18,11 @@ from adapters.postgres_scene import (
 from attrs import evolve
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
+from support.fault_proxy import before_postgres
 from support.postgres import PostgresDatabases, rows, until
 from support.scripted import Gate, Scripted
 from support.servers import Postgres, find_postgres
 from support.service import Backend, Running, memory_backend
-from support.wire import wire_to
 
 from casenotes.adapters.postgres import open_ledger
 from casenotes.adapters.sql.ledger import SqlLedger
@@ -140,23 +140,23 @@ def test_dead_wire_is_given_up_after_the_time_that_one_statement_may_take(
     monkeypatch.setattr("casenotes.adapters.postgres.CONNECT_SECONDS", 0.3)
 
     async def scene() -> None:
-        async with asyncio.timeout(25), wire_to(url) as wire:
+        async with asyncio.timeout(25), before_postgres(url) as wire:
             ledger = open_ledger(wire.url)
             try:
                 async with ledger.work() as work:
                     await work.sessions.ensure(chat_session("s"))
-                    wire.go_dead()
+                    wire.halt()
                     with pytest.raises(LedgerUnavailable, match="cannot be reached"):
                         await work.sessions.get("s")
                 with pytest.raises(LedgerUnavailable, match="cannot be reached"):
                     await ledger.check()
                 assert out_at_the_moment(ledger) == 0
-                wire.come_alive()
+                wire.heal()
                 await recovered(ledger)
                 wire.cut()
                 await recovered(ledger)
                 await require_full_pool(ledger)
-                await require_nobody_idle_in_transaction(ledger)
+                await require_nobody_idle_in_transaction(url)
             finally:
                 await ledger.close()
 

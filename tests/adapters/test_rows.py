@@ -8,6 +8,7 @@ from attrs import evolve
 from casenotes.adapters.rows import ending_row, from_row, historical_trace, to_row
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import AgentStep, Case, DiagnosisRun, HistoricalSession, Lease, ToolInvocation
+from casenotes.core.seal import ChainHead, seal
 from casenotes.core.text import Json
 from casenotes.core.words import AgentFlow, RunStatus, StepStatus
 
@@ -152,5 +153,6 @@ def test_historical_rows_are_numbered_by_step_number_then_id() -> None:
 
 def test_run_that_has_not_ended_cannot_be_stored_as_ended() -> None:
     with pytest.raises(ValueError, match="RUNNING"):
-        ending_row(RUN)
-    assert ending_row(evolve(RUN, status=RunStatus.FAILED))["lease_owner"] is None
+        ending_row(RUN, seal(RUN, [], [], ChainHead()))
+    ended = evolve(RUN, status=RunStatus.FAILED)
+    assert ending_row(ended, seal(ended, [], [], ChainHead()))["lease_owner"] is None

@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from casenotes.adapters.sql.ledger import SqlLedger, SqlView
 from casenotes.adapters.sql.tables import chat_session as chat_session_table
 from casenotes.adapters.sqlite import ledger_file, open_ledger
+from casenotes.adapters.sqlite.threads import SqliteConnections
 from casenotes.core.errors import InvalidSettings, LedgerUnavailable, SchemaOutOfDate
 from casenotes.core.text import fold
 from casenotes.ports.contract.stage import (
@@ -42,9 +42,8 @@ def on_ledger(file: Path, scene: Callable[[SqlLedger], Awaitable[None]], **optio
 
 
 def out_at_the_moment(ledger: SqlLedger) -> int:
-    pools = (ledger.writing.sync_engine.pool, ledger.reading.sync_engine.pool)
-    assert all(isinstance(pool, sa.QueuePool) for pool in pools)
-    return sum(pool.checkedout() for pool in pools if isinstance(pool, sa.QueuePool))
+    kinds = (ledger.writing, ledger.reading)
+    return sum(kind.lent for kind in kinds if isinstance(kind, SqliteConnections))
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "sqlite+aiosqlite"])
@@ -73,11 +72,12 @@ def test_url_that_names_no_file_is_refused(url: str, words: str) -> None:
 
 def test_every_connection_keeps_the_settings_that_the_ledger_rests_on(ledger_path: Path) -> None:
     async def scene(ledger: SqlLedger) -> None:
-        for engine, query_only in ((ledger.writing, 0), (ledger.reading, 1)):
-            async with engine.connect() as connection:
+        for connections, query_only in ((ledger.writing, 0), (ledger.reading, 1)):
+            async with connections.connection() as connection:
 
                 async def setting(name: str) -> object:
-                    return (await connection.exec_driver_sql(f"PRAGMA {name}")).scalar_one()
+                    [row] = await connection.fetch(f"PRAGMA {name}", ())
+                    return next(iter(row.values()))
 
                 assert await setting("journal_mode") == "wal"
                 assert await setting("synchronous") == 2  # FULL
@@ -244,7 +244,7 @@ def test_schema_that_is_missing_old_or_new_is_told_with_what_to_do(ledger_path: 
     blank = tmp_path / "blank.db"
     blank.touch()
     for file, needed, words in (
-        (blank, "0004", "no tables yet: run casenotes migrate upgrade"),
+        (blank, "0005", "no tables yet: run casenotes migrate upgrade"),
         (ledger_path, "9999", "9999 is needed: run casenotes migrate upgrade"),
         (ledger_path, "0000", "newer than this version: upgrade casenotes"),
     ):

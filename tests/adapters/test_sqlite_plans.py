@@ -1,46 +1,32 @@
-"""The statements that every request runs must find their rows by an index, however large the tables grow."""
+"""SQLite finds the rows of every statement by an index, however large the tables grow."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.sql import ClauseElement, Executable
-from sqlalchemy.sql.compiler import SQLCompiler
+from adapters.every_statement import (
+    IN_ORDER,
+    SWEEPS,
+    WHOLE,
+    Sent,
+    methods_of_work,
+    methods_outside,
+    use_outside,
+    use_work,
+)
 
-from casenotes.adapters.sql import cases, erase, history, journal, keys, runs, sessions
-from casenotes.adapters.sql.dialect import SQLITE
+from casenotes.adapters.sql.tables import metadata
+from casenotes.adapters.sqlite import open_ledger
 
-STATEMENTS: dict[str, Executable] = {
-    "session": sessions._GET,
-    "touch": sessions._TOUCH,
-    "sessions": sessions._page(SQLITE, False, False),
-    "more sessions": sessions._page(SQLITE, False, True),
-    "run": runs._GET,
-    "latest run": runs._LATEST,
-    "runs": runs._FIRST_PAGE,
-    "more runs": runs._NEXT_PAGE,
-    "expired leases": runs._EXPIRED,
-    "end of a run": runs._END.values(status="SUCCESS"),
-    "feedback": runs._FEEDBACK.values(feedback="useful"),
-    "steps": journal._STEPS,
-    "tool calls": journal._TOOLS,
-    "counts": journal._COUNT,
-    "case of a run": cases._OF_RUN,
-    "withdrawal": cases._WITHDRAW,
-    "historical session": history._LATEST,
-    "historical steps": history._UNPLACED_STEPS,
-    "historical tool calls": history._UNPLACED_TOOLS,
-    "holder of a key": keys._HOLDER,
-    "erased runs": erase._RUNS,
-    "erased steps": erase._STEPS,
-    "erased tool calls": erase._TOOLS,
-    "erased keys": erase._KEYS,
-}
+SCANNED = re.compile(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?")
+OF_RUNNING = "ix_diagnosis_run_lease"
+"""An index of the RUNNING runs alone."""
 
 
 @pytest.fixture
@@ -49,22 +35,54 @@ def connection(ledger_path: Path) -> Iterator[sqlite3.Connection]:
         yield opened
 
 
-def plan_of(connection: sqlite3.Connection, statement: Executable) -> str:
-    assert isinstance(statement, ClauseElement)
-    compiled = statement.compile(dialect=sqlite.dialect())
-    assert isinstance(compiled, SQLCompiler)
-    values = [None] * len(compiled.positiontup or ())
-    rows = connection.execute(f"EXPLAIN QUERY PLAN {compiled}", values).fetchall()
-    return "\n".join(str(row[-1]) for row in rows)
+def sent_to(file: Path) -> Sequence[Sent]:
+    """All statements of a ledger in this file."""
+
+    async def use() -> Sequence[Sent]:
+        ledger = open_ledger(f"sqlite:///{file}")
+        try:
+            work, outside = await use_work(ledger), await use_outside(ledger)
+        finally:
+            await ledger.close()
+        assert work.called == methods_of_work()
+        assert outside.called == methods_outside()
+        return [*work.reading_and_writing(), *outside.reading_and_writing()]
+
+    return asyncio.run(use())
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
-def test_statement_finds_its_rows_by_an_index(connection: sqlite3.Connection, name: str) -> None:
-    plan = plan_of(connection, STATEMENTS[name])
-    for line in plan.splitlines():
-        assert not line.startswith("SCAN") or "USING" in line or line == "SCAN CONSTANT ROW", plan
+def plan_of(connection: sqlite3.Connection, sent: Sent) -> Sequence[str]:
+    return [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {sent.sql}", sent.arguments)]
 
 
-@pytest.mark.parametrize("name", ["latest run", "runs", "more runs", "steps", "tool calls"])
-def test_order_of_a_statement_is_that_of_its_index(connection: sqlite3.Connection, name: str) -> None:
-    assert "TEMP B-TREE" not in plan_of(connection, STATEMENTS[name])
+def scanned(connection: sqlite3.Connection, sent: Sent) -> Sequence[tuple[str, str | None]]:
+    """The tables that a statement goes through, each with the index in whose order it does."""
+    found = [match.groups() for line in plan_of(connection, sent) if (match := SCANNED.match(line))]
+    return [(table, index) for table, index in found if table in metadata.tables]
+
+
+def test_no_statement_goes_through_all_rows_of_a_table(
+    connection: sqlite3.Connection, ledger_path: Path
+) -> None:
+    excepted = set()
+    for sent in sent_to(ledger_path):
+        for table, index in scanned(connection, sent):
+            place = (sent.method, table)
+            if index == OF_RUNNING or sent.method in SWEEPS:
+                continue
+            assert place in IN_ORDER or place in WHOLE, f"{place}: {plan_of(connection, sent)}\n{sent.sql}"
+            excepted.add(place)
+    assert excepted >= IN_ORDER.keys(), "no exception is left that nobody needs"
+
+
+def test_order_of_a_statement_is_that_of_its_index(connection: sqlite3.Connection, ledger_path: Path) -> None:
+    methods = {"runs.latest", "runs.page", "journal.steps", "journal.tools", "cases.page"}
+    sent_by_them = [sent for sent in sent_to(ledger_path) if sent.method in methods]
+    assert {sent.method for sent in sent_by_them} == methods
+    for sent in sent_by_them:
+        assert not any("TEMP B-TREE" in line for line in plan_of(connection, sent)), sent.sql
+
+
+def test_a_statement_that_goes_through_all_rows_is_found_out(connection: sqlite3.Connection) -> None:
+    sent = Sent("?", "SELECT run_id FROM diagnosis_run WHERE query = ?", ["why"])
+    assert scanned(connection, sent) == [("diagnosis_run", None)]

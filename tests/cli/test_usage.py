@@ -18,9 +18,11 @@ def test_the_commands_are_those_that_work(cli: CommandLine) -> None:
         "erase",
         "feedback",
         "migrate",
+        "prune",
         "runs",
         "serve",
         "trace",
+        "verify",
     ]
     done = cli("--help")
     assert done.status == 0
@@ -41,7 +43,13 @@ def test_each_command_has_help_with_an_example(cli: CommandLine, arguments: list
     "arguments",
     [
         [],
-        ["verify"],
+        ["verify", "s-1", "s-2"],
+        ["prune"],
+        ["prune", "--older-than", "soon"],
+        ["prune", "--older-than", "0d"],
+        ["prune", "--older-than", "-1d"],
+        ["prune", "--older-than", "1.5d"],
+        ["prune", "--older-than", "9999999d"],
         ["trace"],
         ["ask"],
         ["ask", "q", "--flow", "sideways"],

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
+from support.through_work import ThroughWork
+
 from casenotes.adapters.memory import MemoryLedger
 from casenotes.core.model import AgentStep, HistoricalSession, ToolInvocation
 from casenotes.ports.ledger import LedgerView, UnitOfWork
@@ -22,7 +24,7 @@ class Overlay:
         return self._replaced[name] if name in self._replaced else getattr(self._sound, name)
 
 
-class BrokenLedger:
+class BrokenLedger(ThroughWork):
     """A memory ledger whose units of work and views pass through ``in_work`` and ``in_view``, to be spoilt there."""
 
     def __init__(self) -> None:

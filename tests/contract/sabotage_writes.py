@@ -13,6 +13,7 @@ from contract.sabotage import BrokenLedger, Overlay
 
 from casenotes.core.errors import InvalidTransition
 from casenotes.core.model import AgentStep, Case, DiagnosisRun, IdempotencyKey, RunKey, ToolInvocation
+from casenotes.core.seal import RunSeal
 from casenotes.core.views import Erasure
 from casenotes.ports.ledger import Ledger, LedgerView, UnitOfWork
 
@@ -90,29 +91,33 @@ class ReusesIdsAfterErase(BrokenLedger):
             self.living.setdefault(run.session_id, []).append(number)
             return evolve(await work.runs.add(run), id=number)
 
-        async def erase(session_id: str) -> Erasure | None:
+        async def erase(
+            session_id: str, *, at: datetime, idle_since: datetime | None = None
+        ) -> Erasure | None:
             self.living.pop(session_id, None)
-            return await work.erase(session_id)
+            return await work.erase(session_id, at=at, idle_since=idle_since)
 
         return Overlay(work, runs=Overlay(work.runs, add=add), erase=erase)
 
 
 class ErasesByPrefix(BrokenLedger):
     def in_work(self, work: UnitOfWork) -> object:
-        async def erase(session_id: str) -> Erasure | None:
+        async def erase(
+            session_id: str, *, at: datetime, idle_since: datetime | None = None
+        ) -> Erasure | None:
             for other in await work.sessions.page(query=None, before=None, limit=EVERYTHING):
                 if other.session.session_id.startswith(f"{session_id}-"):
-                    await work.erase(other.session.session_id)
-            return await work.erase(session_id)
+                    await work.erase(other.session.session_id, at=at)
+            return await work.erase(session_id, at=at, idle_since=idle_since)
 
         return Overlay(work, erase=erase)
 
 
 class EndsARunTwice(BrokenLedger):
     def in_work(self, work: UnitOfWork) -> object:
-        async def end(run: DiagnosisRun) -> None:
+        async def end(run: DiagnosisRun, seal: RunSeal, *, expires_at: datetime | None) -> None:
             with suppress(InvalidTransition):
-                await work.runs.end(run)
+                await work.runs.end(run, seal, expires_at=expires_at)
 
         return Overlay(work, runs=Overlay(work.runs, end=end))
 

@@ -9,12 +9,14 @@ from typing import Any, TypeAlias
 import pytest
 from contract import sabotage_contexts as contexts
 from contract import sabotage_reads as reads
+from contract import sabotage_seals as seals
 from contract import sabotage_writes as writes
 from contract.sabotage import BrokenLedger
 from contract.sabotage_contexts import BrokenContext
 
 from casenotes.adapters.context import MemoryContextStore
 from casenotes.adapters.memory import MemoryLedger
+from casenotes.core.seal import ChainHead
 from casenotes.ports.context import ContextStore
 from casenotes.ports.contract import ContextContract, HeldClock, LedgerContract, OpenContext, OpenLedger
 from casenotes.ports.contract.lifecycle import succeeded
@@ -69,6 +71,17 @@ BROKEN_LEDGERS: dict[type[BrokenLedger], tuple[str, Arguments]] = {
         "test_only_running_runs_of_the_owner_that_are_named_are_renewed",
         {},
     ),
+    seals.LeavesTheChainWhereItWas: ("test_chain_follows_the_order_in_which_runs_end", {}),
+    seals.TakesASealFromAnywhere: (
+        "test_seal_that_does_not_continue_the_chain_is_refused_and_nothing_changes",
+        {"head": ChainHead(0, None)},
+    ),
+    seals.SharesOneChainAmongSessions: ("test_chains_of_sessions_are_apart", {}),
+    seals.ForgetsTombstones: ("test_erase_leaves_a_tombstone_that_counts_and_says_when", {}),
+    seals.KeepsTheLastTombstoneOnly: ("test_session_used_anew_begins_a_new_chain", {}),
+    seals.ErasesWhatIsNotIdle: ("test_erase_of_what_is_not_idle_leaves_it_as_it_is", {}),
+    seals.CallsARunningSessionIdle: ("test_session_with_a_running_run_is_not_idle", {}),
+    seals.LetsFeedbackChangeTheDigest: ("test_feedback_leaves_the_digest_alone", {}),
 }
 
 BROKEN_CONTEXTS: dict[type[BrokenContext], tuple[str, Arguments]] = {

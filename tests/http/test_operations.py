@@ -175,7 +175,7 @@ def test_a_body_that_cannot_be_read_is_no_fault_of_ours(memory: Backend) -> None
         assert reply.status == 400 and reply.message == "body: could not be read to its end"
         port = int(here.client.url.rpartition(":")[2])
         _, writer = await asyncio.open_connection("127.0.0.1", port)
-        head = f"POST /api/chat HTTP/1.1\r\nHost: x\r\nContent-Type: {JSON}\r\nContent-Length: 99\r\n\r\n{{"
+        head = f"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nContent-Length: 99\r\n\r\n{{"
         writer.write(head.encode())
         await writer.drain()
         writer.close()

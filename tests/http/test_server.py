@@ -6,7 +6,8 @@ import pytest
 from support.service import Backend, Running
 
 from casenotes.core.errors import InvalidSettings
-from casenotes.entrypoints.http.server import is_loopback, listening
+from casenotes.entrypoints.http.addresses import is_loopback
+from casenotes.entrypoints.http.server import listening
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_a_proxy_that_speaks_http_1_0_gets_the_stream_unframed_and_its_end(memor
     async def scenario(here: Running) -> None:
         port = int(here.client.url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST /api/ai_ops HTTP/1.0\r\nHost: x\r\n\r\n")
+        writer.write(b"POST /api/ai_ops HTTP/1.0\r\nHost: localhost\r\n\r\n")
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()
         await writer.wait_closed()

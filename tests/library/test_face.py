@@ -7,7 +7,23 @@ import sys
 
 import casenotes
 
-HEAVY = ("aiohttp", "aiosqlite", "alembic", "cattrs", "prometheus_client", "sqlalchemy", "structlog")
+HEAVY = (
+    "aiohttp",
+    "aiosqlite",
+    "alembic",
+    "asyncpg",
+    "casenotes.adapters",
+    "casenotes.ports.contract",
+    "cattrs",
+    "langgraph",
+    "openai",
+    "orjson",
+    "prometheus_client",
+    "redis",
+    "sqlalchemy",
+    "structlog",
+    "yaml",
+)
 
 
 def test_an_import_loads_no_driver_and_no_framework() -> None:

@@ -11,8 +11,8 @@ from support.historical import TABLES, OldDatabase, PostgresDatabase
 import casenotes
 from casenotes.adapters import migration
 from casenotes.adapters.migration import Placed
-from casenotes.adapters.migration.expressions import run_id_of
 from casenotes.core.errors import SchemaOutOfDate
+from casenotes.core.rules import compatibility_run_id
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_tables_that_are_a_little_different_are_adopted_and_all_placed(flyway: P
     report = upgrade(flyway)
     assert (report.adopted, report.placed) == (True, Placed(sessions=11, steps=6, tools=4))
     run = flyway.row("SELECT * FROM diagnosis_run WHERE session_id = 'checkout-slow'")
-    assert (run["run_id"], run["step_count"]) == (run_id_of("checkout-slow"), 5)
+    assert (run["run_id"], run["step_count"]) == (compatibility_run_id("checkout-slow"), 5)
     assert (run["created_at"], run["updated_at"]) == (
         "2025-03-01 10:00:00.000000",
         "2025-03-01 10:00:42.500000",
@@ -98,7 +98,7 @@ def test_the_ledger_works_on_adopted_tables(flyway: PostgresDatabase) -> None:
             assert [step.id for step in old.agent_steps] == [2, 4, 5, 1, 3]
             assert old.self_evaluation == {"score": 0.75, "checks": ["évidence"]}
             given = await notes.feedback("checkout-slow", "not_useful", comment=long)
-            assert given.run_id == run_id_of("checkout-slow")
+            assert given.run_id == compatibility_run_id("checkout-slow")
 
     asyncio.run(work())
 

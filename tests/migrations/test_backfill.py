@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from support.historical import OldDatabase, PostgresDatabase, Row, SqliteDatabase
+from support.historical import MOMENT, OldDatabase, PostgresDatabase, Row, SqliteDatabase
 from support.postgres import PostgresDatabases
 
 from casenotes.adapters import migration
 from casenotes.adapters.migration import Placed, Rows, backfill
-from casenotes.adapters.migration.expressions import run_id_of
+from casenotes.core.rules import compatibility_run_id
 
 STATUSES = (
     ("SUCCESS", "SUCCESS", None),
@@ -55,8 +55,8 @@ def seen(
 
 
 def test_run_id_follows_from_the_session_id_alone() -> None:
-    assert run_id_of("checkout-slow") == "run-legacy-209d7b241e3a1bf5b0f14f68a9da40c4"
-    assert run_id_of("диагноз/100%") == "run-legacy-ed4ae8fa8ac6315dcebd0050f6b3c9ab"
+    assert compatibility_run_id("checkout-slow") == "run-legacy-209d7b241e3a1bf5b0f14f68a9da40c4"
+    assert compatibility_run_id("диагноз/100%") == "run-legacy-ed4ae8fa8ac6315dcebd0050f6b3c9ab"
 
 
 def test_every_session_gets_one_run_of_its_own(seen: OldDatabase) -> None:
@@ -64,7 +64,7 @@ def test_every_session_gets_one_run_of_its_own(seen: OldDatabase) -> None:
     sessions = seen.rows("SELECT session_id FROM diagnosis_session")
     assert len(runs) == len(sessions) == 11 + len(STATUSES)
     assert {run["session_id"]: run["run_id"] for run in runs} == {
-        session["session_id"]: run_id_of(session["session_id"]) for session in sessions
+        session["session_id"]: compatibility_run_id(session["session_id"]) for session in sessions
     }
 
 
@@ -93,6 +93,10 @@ def test_what_the_session_knew_is_carried_over(seen: OldDatabase) -> None:
         "context_degraded": 0,
         "lease_owner": None,
         "lease_expires_at": None,
+        "digest": None,
+        "previous_digest": None,
+        "chain_position": None,
+        "entry_digests": None,
     }
 
 
@@ -138,7 +142,7 @@ def test_an_evaluation_that_is_no_json_becomes_a_json_string(seen: OldDatabase) 
 
 def test_steps_are_placed_by_number_then_id(seen: OldDatabase) -> None:
     placed = seen.rows("SELECT id, run_id FROM agent_step WHERE run_id IS NOT NULL ORDER BY run_id, sequence")
-    of_checkout = [step["id"] for step in placed if step["run_id"] == run_id_of("checkout-slow")]
+    of_checkout = [step["id"] for step in placed if step["run_id"] == compatibility_run_id("checkout-slow")]
     assert of_checkout == [2, 4, 5, 1, 3]
     sequences = seen.rows("SELECT sequence FROM agent_step WHERE session_id = 'checkout-slow' ORDER BY 1")
     assert [step["sequence"] for step in sequences] == [1, 2, 3, 4, 5]
@@ -149,7 +153,7 @@ def test_tool_calls_are_placed_with_their_size_and_the_step_they_were_made_in(se
         "SELECT id, sequence, step_sequence, result_size, result_truncated, result_is_json "
         "FROM tool_invocation WHERE run_id = ? ORDER BY sequence"
     )
-    placed = [tuple(tool.values()) for tool in seen.rows(query, run_id_of("checkout-slow"))]
+    placed = [tuple(tool.values()) for tool in seen.rows(query, compatibility_run_id("checkout-slow"))]
     assert placed == [(2, 1, 1, 3, 0, 0), (1, 2, 2, 12, 0, 0), (3, 3, None, 0, 0, 0), (4, 4, None, 0, 0, 0)]
 
 
@@ -192,6 +196,8 @@ def test_every_session_has_a_conversation_with_one_pair_where_it_has_an_answer(s
         "created_at": "2025-03-01 10:00:00.000000",
         "last_active_at": "2025-03-01 10:00:42.500000",
         "expires_at": None,
+        "ended_run_count": 0,
+        "last_run_digest": None,
     }
 
 
@@ -239,6 +245,8 @@ def test_small_batches_place_the_same_as_one(
     upgrade(at_once)
     monkeypatch.setattr(backfill, "BATCH", 2)
     upgrade(historical)
+    for database in (historical, at_once):
+        database.execute("UPDATE ledger_epoch SET began_at = ?", MOMENT)
     assert historical.dump() == at_once.dump()
 
 

@@ -44,6 +44,12 @@ backfill.place_next, backfill.BATCH = hang, 3
 asyncio.run(migration.upgrade(sys.argv[1]))
 """
 
+# Seconds, in one statement.
+_TAKES_LONG = """
+WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 30000000)
+SELECT count(*) FROM counted
+"""
+
 _WAITS_FOR_THE_START = """
 import asyncio, json, sys, time
 from pathlib import Path
@@ -179,8 +185,8 @@ def test_of_processes_that_start_at_once_one_migrates_and_the_others_find_it_don
 
     reports = [json.loads(output) for output in outputs]
     applied = sorted(revision for report in reports for revision in report[0])
-    assert applied == (["0001"] if is_new else []) + ["0002", "0003", "0004"]
-    assert {report[1] for report in reports} == {"0004"}
+    assert applied == (["0001"] if is_new else []) + ["0002", "0003", "0004", "0005"]
+    assert {report[1] for report in reports} == {"0005"}
     assert sum(report[2] for report in reports) == (0 if is_new else 11)
 
 
@@ -222,7 +228,35 @@ def test_several_databases_can_be_migrated_in_one_process_at_once(tmp_path: Path
         return await asyncio.gather(*(migration.upgrade(each) for each in urls))
 
     reports = asyncio.run(all_at_once())
-    assert sorted(len(report.applied) for report in reports) == [0] * 6 + [4] * 3
+    assert sorted(len(report.applied) for report in reports) == [0] * 6 + [5] * 3
+
+
+def test_a_migration_of_a_file_that_is_cancelled_stops_in_the_statement_it_is_at(
+    historical_file: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = Event(), list[str]()
+
+    def slow(connection: sa.Connection, phase: Phase, after: int | None) -> None:
+        connection.exec_driver_sql("UPDATE diagnosis_session SET answer = 'lost'")
+        begun.set()
+        try:
+            connection.exec_driver_sql(_TAKES_LONG)
+        except sa.exc.OperationalError as error:
+            ended.append(str(error.orig))
+
+    async def cancel() -> None:
+        migrating = asyncio.create_task(migration.upgrade(historical_file.url))
+        assert await asyncio.to_thread(begun.wait, 60)
+        migrating.cancel()
+        await migrating
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backfill, "place_next", slow)
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(cancel())
+
+    assert ended == ["interrupted"]
+    assert upgrade(historical_file).placed.sessions == 11
 
 
 def test_an_engine_that_begins_transactions_by_itself_is_migrated_and_left_open(

@@ -9,7 +9,7 @@ from support.historical import MOMENT, OldDatabase, Row
 
 from casenotes.adapters import migration
 from casenotes.adapters.migration import Placed, Rows
-from casenotes.adapters.migration.expressions import run_id_of
+from casenotes.core.rules import compatibility_run_id
 
 
 def upgrade(database: OldDatabase) -> migration.MigrationReport:
@@ -100,7 +100,7 @@ def test_new_runs_of_a_historical_session_are_not_touched(migrated: OldDatabase)
 
     assert [migrated.row(query) for query in new_rows] == before
     assert migrated.row("SELECT run_id, sequence FROM agent_step WHERE step_number = 9") == {
-        "run_id": run_id_of("checkout-slow"),
+        "run_id": compatibility_run_id("checkout-slow"),
         "sequence": 6,
     }
 
@@ -110,7 +110,8 @@ def test_a_session_that_the_new_system_knew_first_gets_its_old_run_beside_the_ne
 ) -> None:
     upgrade(new)
     new.insert_run("run-new", "s")
-    new.execute("INSERT INTO chat_session VALUES ('s', 'ACTIVE', 3, ?, ?, NULL)", MOMENT, MOMENT)
+    chat = {"session_id": "s", "status": "ACTIVE", "message_pair_count": 3}
+    new.insert("chat_session", **chat, created_at=MOMENT, last_active_at=MOMENT)
     new.insert_session("s", answer="old")
 
     assert upgrade(new).placed == Placed(sessions=1)
@@ -121,13 +122,13 @@ def test_a_session_that_the_new_system_knew_first_gets_its_old_run_beside_the_ne
     }
     assert {run["run_id"] for run in new.rows("SELECT run_id FROM diagnosis_run")} == {
         "run-new",
-        run_id_of("s"),
+        compatibility_run_id("s"),
     }
 
 
 def test_a_session_whose_run_id_is_taken_stays_unplaced_and_is_reported(new: OldDatabase) -> None:
     upgrade(new)
-    new.insert_run(run_id_of("s"), "other")
+    new.insert_run(compatibility_run_id("s"), "other")
     new.insert_session("s")
     new.insert_step("s", step_number=1)
 

@@ -14,9 +14,9 @@ from support.historical import OldDatabase
 
 from casenotes.adapters import migration, postgres, sqlite
 from casenotes.adapters.migration import scripts
-from casenotes.adapters.migration.expressions import run_id_of
 from casenotes.core.errors import SessionNotFound
 from casenotes.core.model import AgentStep, Feedback, ToolInvocation
+from casenotes.core.rules import compatibility_run_id
 from casenotes.core.service.reading import Reading
 from casenotes.core.text import Json
 from casenotes.core.views import RunTrace
@@ -105,4 +105,4 @@ def test_a_session_that_waits_has_no_run_and_one_that_is_placed_has_one(waiting:
         with_ledger(waiting, runs)
     asyncio.run(migration.upgrade(waiting.url))
     migrated = True
-    assert with_ledger(waiting, runs) == [run_id_of("checkout-slow")]
+    assert with_ledger(waiting, runs) == [compatibility_run_id("checkout-slow")]

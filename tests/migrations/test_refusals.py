@@ -11,8 +11,8 @@ from support.historical import OldDatabase, SqliteDatabase
 from casenotes.adapters import migration
 from casenotes.adapters.migration import Placed, Rows
 from casenotes.adapters.migration.connections import open_engine
-from casenotes.adapters.migration.expressions import run_id_of
 from casenotes.core.errors import InvalidInput, LedgerUnavailable, SchemaOutOfDate
+from casenotes.core.rules import compatibility_run_id
 
 
 def upgrade(database: OldDatabase, revision: str = "head") -> migration.MigrationReport:
@@ -27,7 +27,7 @@ def test_tables_of_the_old_system_are_adopted_as_they_are(historical: OldDatabas
     report = upgrade(historical)
     assert report.adopted
     assert report.from_revision is None
-    assert report.applied == ("0002", "0003", "0004")
+    assert report.applied == ("0002", "0003", "0004", "0005")
 
 
 def test_tables_that_lack_something_are_not_adopted_and_all_they_lack_is_named(
@@ -70,7 +70,7 @@ def test_a_database_that_a_newer_version_migrated_is_refused_and_its_status_told
     upgrade(new)
     new.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(
-        SchemaOutOfDate, match=r"is at revision 9999, .* knows none after 0004; run the newer version"
+        SchemaOutOfDate, match=r"is at revision 9999, .* knows none after 0005; run the newer version"
     ):
         upgrade(new)
     found = status(new)
@@ -80,13 +80,13 @@ def test_a_database_that_a_newer_version_migrated_is_refused_and_its_status_told
 def test_a_database_at_several_revisions_is_refused(new: OldDatabase) -> None:
     upgrade(new)
     new.execute("INSERT INTO alembic_version VALUES ('0002')")
-    with pytest.raises(SchemaOutOfDate, match=r"several revisions at once \(0002, 0004\)"):
+    with pytest.raises(SchemaOutOfDate, match=r"several revisions at once \(0002, 0005\)"):
         upgrade(new)
 
 
 def test_a_revision_that_does_not_exist_is_refused(new_file: SqliteDatabase) -> None:
     with pytest.raises(
-        InvalidInput, match="revision: there is no such revision; known are 0001, 0002, 0003, 0004"
+        InvalidInput, match="revision: there is no such revision; known are 0001, 0002, 0003, 0004, 0005"
     ):
         upgrade(new_file, "0042")
     assert not new_file.path.exists()
@@ -128,7 +128,7 @@ def test_a_database_at_head_is_only_read(historical_file: SqliteDatabase) -> Non
     report = asyncio.run(
         migration.upgrade(f"sqlite+aiosqlite:///file:{historical_file.path}?mode=ro&uri=true")
     )
-    assert report.to_revision == "0004"
+    assert report.to_revision == "0005"
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
@@ -137,28 +137,26 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 
 def test_a_database_that_another_process_holds_is_refused_after_a_while(
-    historical_file: SqliteDatabase,
+    historical_file: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def migrate() -> None:
-        engine = open_engine(historical_file.url, busy_seconds=0.1)
-        try:
-            await migration.upgrade(engine)
-        finally:
-            await engine.dispose()
-
-    with historical_file.connected() as holder:
+    with historical_file.connected() as holder, monkeypatch.context() as patch:
+        patch.setattr("casenotes.adapters.migration.connections.BUSY_SECONDS", 0.1)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(
             LedgerUnavailable, match=f"{historical_file.path} is held by someone else"
         ) as refused:
-            asyncio.run(migrate())
+            upgrade(historical_file)
         assert "locked" not in str(refused.value)
-    assert upgrade(historical_file).to_revision == "0004"
+    assert upgrade(historical_file).to_revision == "0005"
 
 
 def test_status_of_a_file_that_is_not_there_makes_none(new_file: SqliteDatabase) -> None:
     found = status(new_file)
-    assert (found.current, found.is_current, found.pending) == (None, False, ("0001", "0002", "0003", "0004"))
+    assert (found.current, found.is_current, found.pending) == (
+        None,
+        False,
+        ("0001", "0002", "0003", "0004", "0005"),
+    )
     assert not new_file.path.exists()
 
 
@@ -167,7 +165,7 @@ def test_status_of_the_old_system_s_database_counts_what_a_migration_would_place
 ) -> None:
     before = historical.dump()
     found = status(historical)
-    assert (found.current, found.pending) == (None, ("0001", "0002", "0003", "0004"))
+    assert (found.current, found.pending) == (None, ("0001", "0002", "0003", "0004", "0005"))
     assert found.waiting == Placed(sessions=11, steps=6, tools=4)
     assert (found.leftovers.steps.count, found.leftovers.tools.count) == (1, 2)
     assert historical.dump() == before
@@ -175,7 +173,7 @@ def test_status_of_the_old_system_s_database_counts_what_a_migration_would_place
 
 def test_status_at_head_tells_what_waits_and_what_cannot_be_placed(historical: OldDatabase) -> None:
     upgrade(historical)
-    historical.insert_run(run_id_of("shut out"), "other")
+    historical.insert_run(compatibility_run_id("shut out"), "other")
     for session_id in ("shut out", "late"):
         historical.insert_session(session_id)
         historical.insert_step(session_id)
@@ -190,5 +188,5 @@ def test_status_at_head_tells_what_waits_and_what_cannot_be_placed(historical: O
 
 
 def test_short_urls_are_understood(new_file: SqliteDatabase) -> None:
-    assert asyncio.run(migration.upgrade(f"sqlite:///{new_file.path}")).to_revision == "0004"
+    assert asyncio.run(migration.upgrade(f"sqlite:///{new_file.path}")).to_revision == "0005"
     assert open_engine("postgres://u@h/d").url.drivername == "postgresql+asyncpg"

@@ -60,7 +60,14 @@ def test_ids_are_never_reused(new_file: SqliteDatabase) -> None:
     upgrade(new_file)
     tables = new_file.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
     with_id = {table["name"] for table in tables if "AUTOINCREMENT" in table["sql"]}
-    assert with_id == {"diagnosis_session", "diagnosis_run", "agent_step", "tool_invocation", "case_library"}
+    assert with_id == {
+        "diagnosis_session",
+        "diagnosis_run",
+        "agent_step",
+        "tool_invocation",
+        "case_library",
+        "session_tombstone",
+    }
 
 
 def test_orchestration_trace_revision_adds_one_nullable_column_and_nothing_else(
@@ -96,7 +103,7 @@ def test_one_revision_after_the_other_leads_to_the_same_head(another: Callable[[
 def test_an_older_revision_than_the_database_has_changes_nothing(new: OldDatabase) -> None:
     upgrade(new)
     report = upgrade(new, "0002")
-    assert (report.applied, report.to_revision) == ((), "0004")
+    assert (report.applied, report.to_revision) == ((), "0005")
     assert "orchestration_trace" in new.columns()["diagnosis_run"]
 
 

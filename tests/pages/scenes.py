@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import insert
+from support.postgres import put_rows
 from support.service import Running
 
-from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.adapters.sql.tables import agent_step, tool_invocation
 from casenotes.core.orchestration import EvidenceRetried, GraphEnded, NodeEntered, TerminationReason
 from casenotes.core.words import StepStatus
@@ -172,7 +171,6 @@ async def hostile(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:
 
 async def seed_steps(here: Running, session_id: str, run_id: str, count: int) -> None:
     """Put so many steps into a run without any, every fourth with a tool call: recording each takes longer."""
-    assert isinstance(here.service.ledger, SqlLedger)
     began = datetime.now(UTC)
     steps: list[dict[str, object]] = []
     calls: list[dict[str, object]] = []
@@ -191,9 +189,8 @@ async def seed_steps(here: Running, session_id: str, run_id: str, count: int) ->
             found = {"result": f"{number}: timeout waiting for a connection\n" * 5, "status": "SUCCESS"}
             place = {"sequence": number // 4, "step_sequence": number, "tool_name": "logs.search"}
             calls.append(row | found | place | {"arguments": asked})
-    async with here.service.ledger.writing.begin() as connection:
-        await connection.execute(insert(agent_step), steps)
-        await connection.execute(insert(tool_invocation), calls)
+    await put_rows(here.settings.database_url, agent_step, *steps)
+    await put_rows(here.settings.database_url, tool_invocation, *calls)
 
 
 async def scenes(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
 from attrs import define, field
-from sqlalchemy import text
+from sqlalchemy import Table, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
@@ -80,6 +80,16 @@ async def rows(url: str, query: str, **values: object) -> list[dict[str, Any]]:
         async with engine.begin() as connection:
             found = await connection.execute(text(query), values)
             return [dict(row) for row in found.mappings()] if found.returns_rows else []
+    finally:
+        await engine.dispose()
+
+
+async def put_rows(url: str, table: Table, *new: Mapping[str, object]) -> None:
+    """Put rows into a table of the database at this URL, past all that is ours."""
+    engine = create_async_engine(url, poolclass=NullPool)
+    try:
+        async with engine.begin() as connection:
+            await connection.execute(table.insert(), list(new))
     finally:
         await engine.dispose()
 

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -63,8 +63,12 @@ def _unwatch(watcher: subprocess.Popen[bytes]) -> None:
     watcher.wait(20)
 
 
+THROWN_AWAY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+"""Settings of a server whose data nobody needs after a crash."""
+
+
 class Postgres:
-    def __init__(self, bindir: Path) -> None:
+    def __init__(self, bindir: Path, settings: Sequence[str] = THROWN_AWAY) -> None:
         # Short, so not tmp_path: a socket's path has at most 107 bytes on Linux, 103 on macOS.
         self.home = Path(tempfile.mkdtemp(prefix="cn-pg-", dir="/tmp"))
         as_user: _AsUser = {}
@@ -79,30 +83,45 @@ class Postgres:
         initdb = [str(bindir / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust"]
         initdb += ["-E", "UTF8", "--no-locale", "--no-sync"]
         subprocess.run(initdb, check=True, capture_output=True, cwd=self.home, env=env, **as_user)
-        argv = [str(bindir / "postgres"), "-D", str(data)]
+        self._argv = [str(bindir / "postgres"), "-D", str(data)]
         for setting in (
             "listen_addresses=",
             f"unix_socket_directories={self.home}",
             "port=5432",
-            "fsync=off",
-            "synchronous_commit=off",
-            "full_page_writes=off",
             "max_connections=200",
+            *settings,
         ):
-            argv += ["-c", setting]
-        with (self.home / "log").open("wb") as log:
+            self._argv += ["-c", setting]
+        self._env, self._as_user = env, as_user
+        self._start()
+        self._watcher = _watch(self.process, "QUIT", self.home)
+        self._wait(data / "postmaster.pid")
+
+    def _start(self) -> None:
+        with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                argv,
+                self._argv,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.home,
-                env=env,
+                env=self._env,
                 start_new_session=True,
-                **as_user,
+                **self._as_user,
             )
-        self._watcher = _watch(self.process, "QUIT", self.home)
-        self._wait(data / "postmaster.pid")
+
+    def shut_down(self) -> None:
+        """Fast: every connection is ended, every transaction rolled back, and the data is complete on the disk."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
+
+    def start_again(self) -> None:
+        """Start on the data of the one that was shut down, at the same address."""
+        self._start()
+        before, self._watcher = self._watcher, _watch(self.process, "QUIT", self.home)
+        before.kill()  # with its pipe closed instead, it would remove the data
+        _unwatch(before)
+        self._wait(self.home / "data" / "postmaster.pid")
 
     def _copy(self, bindir: Path) -> Path:
         root, package = bindir.parent, bindir.parent.parent

@@ -15,12 +15,11 @@ from typing import Any
 from aiohttp import web
 from attrs import evolve, field, frozen
 from support.http import Client, client_of
-from support.postgres import rows
+from support.postgres import put_rows, rows
 from support.scripted import Scripted, usual
 
 from casenotes.adapters.memory import MemoryLedger
 from casenotes.adapters.rows import to_row
-from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.adapters.sql.tables import diagnosis_session
 from casenotes.core.model import ChatSession, HistoricalSession
 from casenotes.core.service.service import Service
@@ -71,9 +70,7 @@ class Running:
         if isinstance(self.service.ledger, MemoryLedger):
             await self.service.ledger.seed_history(old)
             return
-        assert isinstance(self.service.ledger, SqlLedger)
-        async with self.service.ledger.writing.begin() as connection:
-            await connection.execute(diagnosis_session.insert(), to_row(old))
+        await put_rows(self.settings.database_url, diagnosis_session, to_row(old))
 
     async def seed_session(self, session_id: str) -> None:
         """Put a chat session without a run into the ledger."""

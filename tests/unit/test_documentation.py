@@ -1,4 +1,4 @@
-"""The pages speak of what there is: every setting, every route, and no link leads nowhere."""
+"""The pages speak of what there is: every setting, every test that proves a thing, and no link leads nowhere."""
 
 from __future__ import annotations
 
@@ -29,6 +29,16 @@ def test_every_link_between_pages_leads_somewhere() -> None:
     }
     assert links
     assert [(str(page), target) for page, target in links if not (page.parent / target).exists()] == []
+
+
+def test_every_file_and_test_that_reliability_rests_on_is_there() -> None:
+    page = (ROOT / "docs/reliability.md").read_text("utf-8")
+    named = re.findall(r"`((?:src|tests)/[\w/.]+)(?:::(\w+))?`", page)
+    rooms = [f"src/{place}" for place in re.findall(r"`((?:adapters|core|entrypoints)/[\w/.]+)`", page)]
+    assert named and rooms
+    assert [place for place in {*rooms, *(file for file, _ in named)} if not (ROOT / place).exists()] == []
+    tests = [(file, test) for file, test in named if test]
+    assert [test for file, test in tests if f"def {test}(" not in (ROOT / file).read_text("utf-8")] == []
 
 
 def test_every_page_is_linked_from_the_readme() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ DEFAULTS = {
     "api_keys": frozenset[str](),
     "api_keys_file": None,
     "client_key": None,
+    "rate_limit": None,
+    "rate_burst": 20,
+    "max_connections": 512,
+    "allowed_hosts": None,
+    "trusted_proxies": frozenset[object](),
+    "redaction_rules": None,
     "log_format": None,
 }
 
@@ -55,6 +62,16 @@ def test_what_is_not_set_has_its_default(name: str, default: object) -> None:
         ("CONTEXT_URL", "rediss://u:p@h/0", "context_url", "rediss://u:p@h/0"),
         ("CONTEXT_URL", "unix:///run/redis.sock", "context_url", "unix:///run/redis.sock"),
         ("CONTEXT_TTL", "60", "context_ttl", timedelta(seconds=60)),
+        ("RATE_LIMIT", "0.5", "rate_limit", 0.5),
+        ("RATE_BURST", "1", "rate_burst", 1),
+        ("MAX_CONNECTIONS", "9", "max_connections", 9),
+        ("ALLOWED_HOSTS", "A.Example., b_c, ::1", "allowed_hosts", frozenset({"a.example", "b_c", "::1"})),
+        (
+            "TRUSTED_PROXIES",
+            "10.0.0.0/8, ::1",
+            "trusted_proxies",
+            frozenset({ip_network("10.0.0.0/8"), ip_network("::1")}),
+        ),
         ("CONTEXT_WINDOW", "1", "context_window", 1),
         ("PROMETHEUS_URL", "https://u:p@h/prefix/", "prometheus_url", "https://u:p@h/prefix"),
         ("ALERTMANAGER_URL", "http://[::1]:9093", "alertmanager_url", "http://[::1]:9093"),
@@ -113,6 +130,18 @@ def test_what_is_set_is_read(name: str, value: str, field: str, meaning: object)
         ("API_KEYS", "hunter2é"),
         ("API_KEYS", "hunter\x002"),
         ("API_KEYS_FILE", "/nowhere/hunter2"),
+        ("RATE_LIMIT", "0"),
+        ("RATE_LIMIT", "nan"),
+        ("RATE_LIMIT", "hunter2/s"),
+        ("RATE_BURST", "0"),
+        ("MAX_CONNECTIONS", "0"),
+        ("ALLOWED_HOSTS", "https://hunter2"),
+        ("ALLOWED_HOSTS", "a.example,"),
+        ("ALLOWED_HOSTS", "hunter2:9900"),
+        ("ALLOWED_HOSTS", "*"),
+        ("TRUSTED_PROXIES", "hunter2"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8"),
+        ("REDACTION_RULES", "/nowhere/hunter2"),
         ("LOG_FORMAT", "hunter2"),
     ],
 )
@@ -129,9 +158,11 @@ def test_a_folder_and_a_file_that_are_there_are_taken(tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text("k\n")
     here = str(tmp_path)
-    settings = read(EVIDENCE=here, LOGS=here, RUNBOOKS=here, API_KEYS_FILE=str(keys))
+    settings = read(
+        EVIDENCE=here, LOGS=here, RUNBOOKS=here, API_KEYS_FILE=str(keys), REDACTION_RULES=str(keys)
+    )
     assert (settings.evidence, settings.logs, settings.runbooks) == (tmp_path,) * 3
-    assert settings.api_keys_file == keys
+    assert settings.api_keys_file == settings.redaction_rules == keys
 
 
 def test_an_endpoint_needs_the_name_of_a_model() -> None:

@@ -8,7 +8,8 @@ from datetime import datetime
 from attrs import frozen
 
 from casenotes.adapters.memory.state import Draft, Snapshot
-from casenotes.adapters.rows import automatic_case_row, from_row, utc
+from casenotes.adapters.rows import automatic_case_row, from_row
+from casenotes.adapters.signatures import utc
 from casenotes.core.model import Case
 from casenotes.core.words import CaseStatus
 

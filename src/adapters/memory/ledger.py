@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -19,7 +21,10 @@ from casenotes.adapters.memory.state import Draft, Ids, Snapshot, State
 from casenotes.adapters.rows import Row, to_row
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import AgentStep, HistoricalSession, ToolInvocation
-from casenotes.core.views import Erasure
+from casenotes.core.views import Erasure, StoredTrace
+from casenotes.ports.ledger import Body, UnitOfWork
+
+T = TypeVar("T")
 
 
 @frozen
@@ -46,8 +51,10 @@ class MemoryUnitOfWork:
     history: HistoryWriter
     keys: KeysWriter
 
-    async def erase(self, session_id: str) -> Erasure | None:
-        return erase_session(self._draft, session_id)
+    async def erase(
+        self, session_id: str, *, at: datetime, idle_since: datetime | None = None
+    ) -> Erasure | None:
+        return erase_session(self._draft, session_id, at, idle_since)
 
     async def commit(self) -> None:
         self._ledger._state = self._draft.state
@@ -81,6 +88,20 @@ class MemoryLedger:
             finally:
                 draft.end()
 
+    async def transact(self, body: Body[T]) -> T:
+        async with self.work() as work:
+            result = await body(work)
+            await work.commit()
+        return result
+
+    async def record(self, entry: AgentStep | ToolInvocation) -> None:
+        async def add(work: UnitOfWork) -> None:
+            await (
+                work.journal.add_step(entry) if isinstance(entry, AgentStep) else work.journal.add_tool(entry)
+            )
+
+        await self.transact(add)
+
     @asynccontextmanager
     async def view(self) -> AsyncIterator[MemoryView]:
         await self.check()
@@ -96,12 +117,32 @@ class MemoryLedger:
         finally:
             snapshot.end()
 
+    async def trace(self, session_id: str, run_id: str | None = None) -> StoredTrace:
+        async with self.view() as view:
+            session = await view.sessions.get(session_id)
+            run = await (
+                view.runs.latest(session_id) if run_id is None else view.runs.get(session_id, run_id)
+            )
+            if run is None:
+                return StoredTrace(session, None)
+            return StoredTrace(
+                session,
+                run,
+                tuple(await view.journal.steps(session_id, run.run_id)),
+                tuple(await view.journal.tools(session_id, run.run_id)),
+            )
+
     async def check(self) -> None:
         if self._closed:
             raise LedgerUnavailable("the ledger is closed")
 
     async def close(self) -> None:
         self._closed = True
+
+    @property
+    def state(self) -> State:
+        """All rows, as they were committed last."""
+        return self._state
 
     def _committed(self) -> State:
         return self._state

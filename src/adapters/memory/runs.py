@@ -9,10 +9,12 @@ from typing import Final
 from attrs import frozen
 
 from casenotes.adapters.memory.state import Draft, Snapshot
-from casenotes.adapters.rows import ending_row, feedback_row, from_row, run_summary, to_row, utc
+from casenotes.adapters.rows import ending_row, feedback_row, from_row, run_summary, to_row
+from casenotes.adapters.signatures import utc
 from casenotes.core.errors import RunAlreadyExists, RunNotFound
 from casenotes.core.model import DiagnosisRun, Feedback, RunKey
-from casenotes.core.rules import lease_expired
+from casenotes.core.rules import counts_as_turn, lease_expired
+from casenotes.core.seal import ChainHead, RunSeal
 from casenotes.core.views import RunSummary
 from casenotes.core.words import RunStatus
 
@@ -78,10 +80,24 @@ class RunsWriter(RunsReader):
     async def lock_latest(self, session_id: str) -> DiagnosisRun | None:
         return await self.latest(session_id)
 
-    async def end(self, run: DiagnosisRun) -> None:
-        changes = ending_row(run)
+    async def end(self, run: DiagnosisRun, seal: RunSeal, *, expires_at: datetime | None) -> None:
+        changes, expires = ending_row(run, seal), None if expires_at is None else utc(expires_at)
         self._snapshot.running(run.session_id, run.run_id)
+        state = self._snapshot.state
+        head, session = state.chains.get(run.session_id, ChainHead()), state.sessions.get(run.session_id)
+        if session is None or seal.position != head.count + 1:
+            raise ValueError("the seal does not continue the chain of its session")
         self._snapshot.update_run(run.session_id, run.run_id, changes)
+        touched = {
+            **session,
+            "last_active_at": max(session["last_active_at"], changes["updated_at"]),
+            "expires_at": expires or session["expires_at"],
+            "message_pair_count": session["message_pair_count"] + counts_as_turn(run),
+        }
+        self._snapshot.replace(
+            chains={**state.chains, run.session_id: seal.head},
+            sessions={**state.sessions, run.session_id: touched},
+        )
 
     async def set_context_degraded(self, session_id: str, run_id: str) -> None:
         self._snapshot.update_run(session_id, run_id, {"context_degraded": True})
@@ -99,6 +115,8 @@ class RunsWriter(RunsReader):
         for session_id, run_id in runs:
             row = self._snapshot.state.run(session_id, run_id)
             if row is not None and row["status"] == RunStatus.RUNNING and row["lease_owner"] == owner:
-                renewed[run_id] = {**row, "lease_expires_at": lease_end}
+                held = row["lease_expires_at"]
+                latest = lease_end if held is None else max(held, lease_end)
+                renewed[run_id] = {**row, "lease_expires_at": latest}
         self._snapshot.replace(runs={**self._snapshot.state.runs, **renewed})
         return frozenset((row["session_id"], run_id) for run_id, row in renewed.items())

@@ -8,10 +8,12 @@ from datetime import datetime
 from attrs import frozen
 
 from casenotes.adapters.memory.state import Draft, Snapshot, State
-from casenotes.adapters.rows import Row, from_row, to_row, utc
+from casenotes.adapters.rows import Row, from_row, to_row
+from casenotes.adapters.signatures import utc
 from casenotes.core.errors import SessionNotFound
 from casenotes.core.model import ChatSession
-from casenotes.core.views import SessionOverview
+from casenotes.core.seal import ChainHead, session_digest
+from casenotes.core.views import SessionOverview, Tombstone
 
 
 @frozen
@@ -35,6 +37,17 @@ class SessionsReader:
         if query is not None:
             rows = [row for row in rows if _mentions(state, row["session_id"], query)]
         return [_overview(state, row) for row in rows[:limit]]
+
+    async def tombstones(self, session_id: str) -> Sequence[Tombstone]:
+        name = session_digest(session_id)
+        rows = self._snapshot.state.tombstones
+        return [from_row(Tombstone, row) for row in rows if row["session_digest"] == name]
+
+    async def idle(self, *, since: datetime, limit: int) -> Sequence[str]:
+        state, moment = self._snapshot.state, utc(since)
+        rows = [row for name, row in state.sessions.items() if state.is_idle(name, moment)]
+        rows.sort(key=lambda row: (row["last_active_at"], row["session_id"]))
+        return [row["session_id"] for row in rows[:limit]]
 
 
 def _mentions(state: State, session_id: str, query: str) -> bool:
@@ -77,6 +90,9 @@ class SessionsWriter(SessionsReader):
                     "message_pair_count": row["message_pair_count"] + answered,
                 }
             )
+
+    async def lock_chain(self, session_id: str) -> ChainHead:
+        return self._snapshot.state.chains.get(session_id, ChainHead())
 
     def _put(self, row: Row) -> None:
         self._snapshot.replace(sessions={**self._snapshot.state.sessions, row["session_id"]: row})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from itertools import count
 from typing import TypeAlias
 
@@ -10,6 +11,7 @@ from attrs import define, evolve, field, frozen
 
 from casenotes.adapters.rows import Row
 from casenotes.core.errors import InvalidTransition, RunNotFound
+from casenotes.core.seal import ChainHead
 from casenotes.core.words import RunStatus
 
 Place: TypeAlias = tuple[str, str | None]
@@ -30,6 +32,9 @@ class State:
     cases: Mapping[int, Row] = field(factory=dict)
     history: Mapping[str, tuple[Row, ...]] = field(factory=dict)
     keys: Mapping[str, Row] = field(factory=dict)
+    chains: Mapping[str, ChainHead] = field(factory=dict)
+    """By session: where the chain of its ended runs stands."""
+    tombstones: tuple[Row, ...] = ()
 
     def run(self, session_id: str, run_id: str) -> Row | None:
         """The row of this session's run."""
@@ -44,6 +49,13 @@ class State:
     def latest_run(self, session_id: str) -> Row | None:
         """The row of a session's newest run."""
         return next(iter(self.runs_in(session_id)), None)
+
+    def is_idle(self, session_id: str, since: datetime) -> bool:
+        """Whether there is such a session, last active before then and without a RUNNING run."""
+        row = self.sessions.get(session_id)
+        if row is None or row["last_active_at"] >= since:
+            return False
+        return all(run["status"] != RunStatus.RUNNING for run in self.runs_in(session_id))
 
     def historical(self, session_id: str) -> Row | None:
         """The latest historical row of a session."""

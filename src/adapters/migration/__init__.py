@@ -1,15 +1,10 @@
-"""The schema's way from revision to revision.
-
-``EXPECTED_REVISION`` is what a ledger compares its database with when it starts; a test holds it to the newest
-revision that ships.
-"""
+"""The schema's way from revision to revision."""
 
 from __future__ import annotations
 
 from casenotes.adapters.migration.reports import Leftovers, MigrationReport, MigrationStatus, Placed, Rows
 from casenotes.adapters.migration.run import head_revision, status, upgrade
-
-EXPECTED_REVISION = "0004"
+from casenotes.adapters.migration.scripts import EXPECTED_REVISION
 
 __all__ = [
     "EXPECTED_REVISION",

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from casenotes.core.errors import LedgerUnavailable
+
+if TYPE_CHECKING:  # brings SQLAlchemy's whole ORM, which a file needs nothing of
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+T = TypeVar("T")
 
 MIGRATION_LOCK = int.from_bytes(b"casenote", "big")
 """The key of the advisory lock that a migrating transaction holds on Postgres: 7161131761977488485.
@@ -34,29 +41,71 @@ LOCK_SECONDS = 30.0
 
 CONNECT_SECONDS = 10.0
 
+_BETWEEN_LOOKS = 10_000
+"""After so many of SQLite's own instructions, a statement looks whether it is to stop: a few times a millisecond."""
+
 _LOCK_NOT_AVAILABLE = "55P03"
-_DRIVERS = {
-    "sqlite": "sqlite+aiosqlite",
-    "postgres": "postgresql+asyncpg",
-    "postgresql": "postgresql+asyncpg",
-}
 
 
-def open_engine(url: str | URL, busy_seconds: float = BUSY_SECONDS) -> AsyncEngine:
-    """An engine with one connection at a time, for a migration only. ``sqlite:///`` and ``postgresql://`` will do."""
-    parsed = make_url(url)
-    parsed = parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
-    arguments: dict[str, Any] = {"timeout": busy_seconds}
-    if parsed.get_backend_name() == "postgresql":
-        parsed = parsed.difference_update_query(["pgbouncer"])
-        # Nothing is kept for a second use, so that a pooler that changes server connections does no harm.
-        arguments = {
+async def done_on(database: str | URL | AsyncEngine, work: Callable[[Connection], T]) -> T:
+    """What the work gives, done on a connection to the database. An engine that is given stays open."""
+    if not isinstance(database, str | URL):
+        async with database.connect() as connection:
+            return await connection.run_sync(work)
+    url = make_url(database)
+    if url.get_backend_name() == "sqlite":
+        return await _done_in_thread(url, work)
+    engine = open_engine(url)
+    try:
+        async with engine.connect() as connection:
+            return await connection.run_sync(work)
+    finally:
+        await engine.dispose()
+
+
+async def _done_in_thread(url: URL, work: Callable[[Connection], T]) -> T:
+    """The same for a file. Cancelled, it stops in the statement it is at, and is over when the thread is."""
+    stop = Event()
+
+    def done() -> T:
+        engine = sa.create_engine(
+            url.set(drivername="sqlite"),
+            poolclass=sa.NullPool,
+            connect_args={"timeout": BUSY_SECONDS},
+            hide_parameters=True,
+        )
+        with engine.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            driver.set_progress_handler(stop.is_set, _BETWEEN_LOOKS)
+            return work(connection)
+
+    with ThreadPoolExecutor(1, "casenotes-migration") as thread:
+        doing = asyncio.get_running_loop().run_in_executor(thread, done)
+        try:
+            return await asyncio.shield(doing)
+        finally:
+            stop.set()
+            while not doing.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([doing])
+
+
+def open_engine(url: str | URL) -> AsyncEngine:
+    """An engine on Postgres with one connection at a time, for a migration only. ``postgresql://`` will do."""
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    # Nothing is kept for a second use, so that a pooler that changes server connections does no harm.
+    return create_async_engine(
+        make_url(url).set(drivername="postgresql+asyncpg").difference_update_query(["pgbouncer"]),
+        poolclass=sa.NullPool,
+        connect_args={
             "timeout": CONNECT_SECONDS,
             "statement_cache_size": 0,
             "prepared_statement_cache_size": 0,
             "prepared_statement_name_func": lambda: f"casenotes_{uuid4().hex}",
-        }
-    return create_async_engine(parsed, poolclass=sa.NullPool, connect_args=arguments, hide_parameters=True)
+        },
+        hide_parameters=True,
+    )
 
 
 def file_of(url: URL) -> Path | None:

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.sql import ColumnElement
 
-_PREFIX = "run-legacy-"
-_DIGITS = 32
+from casenotes.core.rules import COMPATIBILITY_DIGITS, COMPATIBILITY_PREFIX, compatibility_run_id
+
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - compared with naive times in UTC
-
-
-def run_id_of(session_id: str) -> str:
-    """The id of a historical session's compatibility run: the same in every process and on every database."""
-    return _PREFIX + sha256(session_id.encode()).hexdigest()[:_DIGITS]
 
 
 def register(connection: Connection) -> None:
     """Give an SQLite connection the functions that these expressions need; Postgres has its own."""
     if connection.dialect.name == "sqlite":
         driver: Any = connection.connection.dbapi_connection
-        driver.create_function("casenotes_run_id", 1, run_id_of, deterministic=True)
+        driver.create_function("casenotes_run_id", 1, compatibility_run_id, deterministic=True)
         driver.create_function("casenotes_moment", 1, _moment, deterministic=True)
 
 
 def run_id(connection: Connection, session_id: ColumnElement[Any]) -> ColumnElement[str]:
-    """``run_id_of``, in SQL."""
+    """``core.rules.compatibility_run_id``, in SQL."""
     if connection.dialect.name == "sqlite":
         return sa.func.casenotes_run_id(session_id, type_=sa.Text)
     digest = sa.func.encode(sa.func.sha256(sa.func.convert_to(session_id, "UTF8")), "hex", type_=sa.Text)
-    return sa.literal(_PREFIX, sa.Text).concat(sa.func.left(digest, _DIGITS, type_=sa.Text))
+    return sa.literal(COMPATIBILITY_PREFIX, sa.Text).concat(
+        sa.func.left(digest, COMPATIBILITY_DIGITS, type_=sa.Text)
+    )
 
 
 def moment(connection: Connection, *candidates: ColumnElement[Any]) -> ColumnElement[Any]:

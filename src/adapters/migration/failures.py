@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +54,7 @@ def in_plain_words(url: URL) -> Iterator[None]:
     The driver's own error is the cause of the one that is raised.
     """
     file = file_of(url)
-    if file is not None and not file.parent.is_dir():
+    if file is not None and not (file.is_file() or os.access(file.parent, os.W_OK | os.X_OK)):
         # Not left to the driver: when it cannot open a file, its thread outlives the event loop and fails there.
         raise LedgerUnavailable(f"{named(url)} {_SQLITE[sqlite3.SQLITE_CANTOPEN]}")
     try:

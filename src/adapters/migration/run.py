@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, inspect
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from casenotes.adapters.migration import adoption, backfill, scripts, standing
-from casenotes.adapters.migration.connections import exclusive, file_of, open_engine
+from casenotes.adapters.migration.connections import done_on, exclusive, file_of
 from casenotes.adapters.migration.failures import in_plain_words
 from casenotes.adapters.migration.fitting import HISTORICAL
 from casenotes.adapters.migration.reports import Leftovers, MigrationReport, MigrationStatus, Placed
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+T = TypeVar("T")
 
 _alembic = Lock()
 """Alembic's ``op`` and ``context`` are one per process: two migrations that take turns would mix them up."""
@@ -34,23 +40,21 @@ async def upgrade(database: str | URL | AsyncEngine, revision: str = "head") -> 
     does not exist.
     """
     goal = scripts.resolve(revision)
-    async with _connected(database) as connection, _alone_in_this_process():
-        return await connection.run_sync(_upgrade, goal)
+    async with _alone_in_this_process():
+        return await _done_on(database, partial(_upgrade, goal=goal))
 
 
 async def status(database: str | URL | AsyncEngine) -> MigrationStatus:
     """Where a database stands. Writes nothing and makes no file. Raises ``LedgerUnavailable``."""
-    url = database.url if isinstance(database, AsyncEngine) else make_url(database)
-    file = file_of(url)
+    file = file_of(_url(database))
     if file is not None and not file.exists():
         return MigrationStatus(None, scripts.resolve("head"), scripts.revisions())
-    async with _connected(database) as connection:
-        return await connection.run_sync(_status)
+    return await _done_on(database, _status)
 
 
 async def head_revision() -> str:
     """The newest revision this version knows."""
-    return scripts.resolve("head")
+    return scripts.revisions()[-1]
 
 
 def _upgrade(connection: Connection, goal: str) -> MigrationReport:
@@ -80,7 +84,7 @@ def _status(connection: Connection) -> MigrationStatus:
     head = scripts.resolve("head")
     with connection.begin():
         current = scripts.current_revision(connection)
-    is_unknown = current is not None and current not in scripts.revisions()
+    is_unknown = current not in (None, head) and current not in scripts.revisions()
     pending = () if is_unknown else scripts.pending(current, head)
     return MigrationStatus(current, head, pending, *_old_rows(connection, current))
 
@@ -97,18 +101,14 @@ def _old_rows(connection: Connection, revision: str | None) -> tuple[Placed, Lef
         )
 
 
-@asynccontextmanager
-async def _connected(database: str | URL | AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """A connection; what fails in the block is told in plain words. An engine made here is disposed of."""
-    given = isinstance(database, AsyncEngine)
-    engine = database if isinstance(database, AsyncEngine) else open_engine(database)
-    try:
-        with in_plain_words(engine.url):
-            async with engine.connect() as connection:
-                yield connection
-    finally:
-        if not given:
-            await engine.dispose()
+def _url(database: str | URL | AsyncEngine) -> URL:
+    return make_url(database) if isinstance(database, str | URL) else database.url
+
+
+async def _done_on(database: str | URL | AsyncEngine, work: Callable[[Connection], T]) -> T:
+    """What the work gives, done on a connection; what fails is told in plain words."""
+    with in_plain_words(_url(database)):
+        return await done_on(database, work)
 
 
 @asynccontextmanager

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from attrs import frozen
 from sqlalchemy.sql import Executable
 
-from casenotes.adapters.rows import automatic_case_row, from_row, utc
+from casenotes.adapters.rows import automatic_case_row, from_row
+from casenotes.adapters.signatures import utc
 from casenotes.adapters.sql.dialect import Dialect
 from casenotes.adapters.sql.tables import UtcDateTime, case_library
 from casenotes.adapters.sql.transaction import Transaction

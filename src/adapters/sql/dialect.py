@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from attrs import frozen
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.sql import Executable
+
+from casenotes.core.text import Json, json_text
 
 Insert: TypeAlias = sqlite.Insert | postgresql.Insert
 """An insert that can settle a conflict: the two have the same methods, but each compiles on its own database only."""
@@ -27,6 +33,10 @@ class Dialect:
     insert: Callable[[sa.Table], Insert]
     position: Callable[..., sa.ColumnElement[int]]
     """Where a text stands within another, 0 if nowhere. Unlike LIKE, it has no special characters."""
+    compiler: sa.engine.Dialect
+    """How statements and values are written for this driver."""
+    has_revision: Executable
+    """Asks, as ``known``, whether there is a table that tells the schema's revision."""
     explain: Callable[[BaseException], str]
     """What a driver's error means, in words that are safe to show: never the driver's own."""
 
@@ -77,7 +87,32 @@ def _explain_postgres(error: BaseException) -> str:
     return f"{_POSTGRES_WORDS.get(code[:2], 'the ledger could not do the work')} (SQLSTATE {code})"
 
 
-SQLITE = Dialect(driver="sqlite3", insert=sqlite.insert, position=sa.func.instr, explain=_explain_sqlite)
+def _json_or_text(stored: str) -> Json:
+    """A JSON column's value. An adopted file may hold any text there: what is no JSON is read as a string."""
+    try:
+        value: Json = json.loads(stored, parse_constant=str)
+    except (ValueError, RecursionError, TypeError):
+        return str(stored)
+    return value
+
+
+# As SQLAlchemy's own engines make them; their signatures are not typed for others.
+_SQLITE: Callable[..., sa.engine.Dialect] = SQLiteDialect
+_POSTGRES: Callable[..., sa.engine.Dialect] = PGDialect_asyncpg
+
+SQLITE = Dialect(
+    driver="sqlite3",
+    insert=sqlite.insert,
+    position=sa.func.instr,
+    compiler=_SQLITE(json_serializer=json_text, json_deserializer=_json_or_text, paramstyle="qmark"),
+    has_revision=sa.text("SELECT count(*) AS known FROM sqlite_master WHERE name = 'alembic_version'"),
+    explain=_explain_sqlite,
+)
 POSTGRES = Dialect(
-    driver="asyncpg", insert=postgresql.insert, position=sa.func.strpos, explain=_explain_postgres
+    driver="asyncpg",
+    insert=postgresql.insert,
+    position=sa.func.strpos,
+    compiler=_POSTGRES(json_serializer=json_text),
+    has_revision=sa.text("SELECT to_regclass('alembic_version') IS NOT NULL AS known"),
+    explain=_explain_postgres,
 )

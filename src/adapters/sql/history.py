@@ -61,5 +61,5 @@ class HistoryWriter(HistoryReader):
     async def set_feedback(self, session_id: str, feedback: Feedback) -> None:
         given = feedback_row(feedback)
         changes = {name: given[name] for name in ("feedback", "feedback_comment")}
-        if await self._transaction.run(_FEEDBACK.values(changes), {"of_session": session_id}) == 0:
+        if await self._transaction.run(_FEEDBACK, {**changes, "of_session": session_id}) == 0:
             raise SessionNotFound(session_id)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from typing import Protocol, TypeVar
 
 import sqlalchemy as sa
 from attrs import define, field, frozen
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from casenotes.adapters.sql.cases import CasesReader, CasesWriter
+from casenotes.adapters.sql.connections import Connections
 from casenotes.adapters.sql.dialect import Dialect
 from casenotes.adapters.sql.erase import erase_session
 from casenotes.adapters.sql.history import HistoryReader, HistoryWriter
@@ -17,9 +19,14 @@ from casenotes.adapters.sql.journal import JournalReader, JournalWriter
 from casenotes.adapters.sql.keys import KeysWriter
 from casenotes.adapters.sql.runs import RunsReader, RunsWriter
 from casenotes.adapters.sql.sessions import SessionsReader, SessionsWriter
+from casenotes.adapters.sql.trace import read_trace
 from casenotes.adapters.sql.transaction import Transaction, transaction
 from casenotes.core.errors import LedgerUnavailable, SchemaOutOfDate
-from casenotes.core.views import Erasure
+from casenotes.core.model import AgentStep, ToolInvocation
+from casenotes.core.views import Erasure, StoredTrace
+from casenotes.ports.ledger import Body
+
+T = TypeVar("T")
 
 _REVISION = sa.text("SELECT version_num FROM alembic_version")
 
@@ -47,40 +54,70 @@ class SqlUnitOfWork:
     history: HistoryWriter
     keys: KeysWriter
 
-    async def erase(self, session_id: str) -> Erasure | None:
-        return await erase_session(self._transaction, session_id)
+    async def erase(
+        self, session_id: str, *, at: datetime, idle_since: datetime | None = None
+    ) -> Erasure | None:
+        return await erase_session(self._transaction, session_id, at, idle_since)
 
     async def commit(self) -> None:
         await self._transaction.commit()
 
 
+def unit_of_work(opened: Transaction) -> SqlUnitOfWork:
+    """The unit of work on this transaction."""
+    return SqlUnitOfWork(
+        opened,
+        SessionsWriter(opened),
+        RunsWriter(opened),
+        JournalWriter(opened),
+        CasesWriter(opened),
+        HistoryWriter(opened),
+        KeysWriter(opened),
+    )
+
+
+class Commits(Protocol):
+    """How a database makes what arrives together durable together."""
+
+    async def transact(self, body: Body[T]) -> T:
+        """``casenotes.ports.ledger.Ledger.transact``."""
+        ...
+
+    async def record(self, entry: AgentStep | ToolInvocation) -> None:
+        """``casenotes.ports.ledger.Ledger.record``."""
+        ...
+
+    async def done(self) -> None:
+        """Return when nothing is being written."""
+        ...
+
+
 @define
 class SqlLedger:
-    """``casenotes.ports.ledger.Ledger`` over two engines: transactions of ``reading`` must refuse to write.
+    """``casenotes.ports.ledger.Ledger`` over connections of two kinds: those of ``reading`` must refuse to write.
 
-    ``turn`` makes a context in which a unit of work holds its connection: a lock where the database has one
-    writer, nothing where it has many. ``expected_revision`` names the schema that this version needs.
+    ``expected_revision`` names the schema that this version needs.
     """
 
-    writing: AsyncEngine
-    reading: AsyncEngine
+    writing: Connections
+    reading: Connections
+    commits: Commits
     dialect: Dialect
     expected_revision: str
-    turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     _closed: bool = field(default=False, init=False)
 
     @asynccontextmanager
     async def work(self) -> AsyncIterator[SqlUnitOfWork]:
-        async with self.turn(), self._transaction(self.writing) as open_transaction:
-            yield SqlUnitOfWork(
-                open_transaction,
-                SessionsWriter(open_transaction),
-                RunsWriter(open_transaction),
-                JournalWriter(open_transaction),
-                CasesWriter(open_transaction),
-                HistoryWriter(open_transaction),
-                KeysWriter(open_transaction),
-            )
+        async with self._transaction(self.writing) as open_transaction:
+            yield unit_of_work(open_transaction)
+
+    async def transact(self, body: Body[T]) -> T:
+        self._refuse_when_closed()
+        return await self.commits.transact(body)
+
+    async def record(self, entry: AgentStep | ToolInvocation) -> None:
+        self._refuse_when_closed()
+        await self.commits.record(entry)
 
     @asynccontextmanager
     async def view(self) -> AsyncIterator[SqlView]:
@@ -93,11 +130,15 @@ class SqlLedger:
                 HistoryReader(open_transaction),
             )
 
+    async def trace(self, session_id: str, run_id: str | None = None) -> StoredTrace:
+        async with self._transaction(self.reading) as open_transaction:
+            return await read_trace(open_transaction, session_id, run_id)
+
     async def check(self) -> None:
         expected = self.expected_revision
         async with self._transaction(self.reading) as open_transaction:
-            known = await open_transaction.has_table("alembic_version")
-            rows = await open_transaction.all(_REVISION) if known else ()
+            found = await open_transaction.one(self.dialect.has_revision)
+            rows = await open_transaction.all(_REVISION) if found is not None and found["known"] else ()
         stored = max((str(row["version_num"]) for row in rows), default=None)
         if stored is None:
             raise SchemaOutOfDate("the ledger's database has no tables yet: run casenotes migrate upgrade")
@@ -112,10 +153,14 @@ class SqlLedger:
 
     async def close(self) -> None:
         self._closed = True
-        await self.writing.dispose()
-        await self.reading.dispose()
+        await self.commits.done()
+        await self.writing.close()
+        await self.reading.close()
 
-    def _transaction(self, engine: AsyncEngine) -> AbstractAsyncContextManager[Transaction]:
+    def _transaction(self, connections: Connections) -> AbstractAsyncContextManager[Transaction]:
+        self._refuse_when_closed()
+        return transaction(connections, self.dialect)
+
+    def _refuse_when_closed(self) -> None:
         if self._closed:
             raise LedgerUnavailable("the ledger is closed")
-        return transaction(engine, self.dialect)

@@ -9,6 +9,7 @@ from typing import Final
 
 import sqlalchemy as sa
 from attrs import frozen
+from sqlalchemy.sql import Executable
 
 from casenotes.adapters.rows import (
     AnyRow,
@@ -17,14 +18,15 @@ from casenotes.adapters.rows import (
     from_row,
     run_summary,
     to_row,
-    utc,
 )
-from casenotes.adapters.sql.dialect import Dialect, Insert
-from casenotes.adapters.sql.tables import UtcDateTime, diagnosis_run
+from casenotes.adapters.signatures import utc
+from casenotes.adapters.sql.dialect import Dialect
+from casenotes.adapters.sql.tables import UtcDateTime, chat_session, diagnosis_run, run_columns
 from casenotes.adapters.sql.transaction import Transaction
 from casenotes.core.errors import InvalidTransition, RunAlreadyExists, RunNotFound
 from casenotes.core.model import DiagnosisRun, Feedback, RunKey
-from casenotes.core.rules import PREVIEW_LENGTH
+from casenotes.core.rules import PREVIEW_LENGTH, counts_as_turn
+from casenotes.core.seal import RunSeal
 from casenotes.core.text import fold
 from casenotes.core.views import RunSummary
 from casenotes.core.words import RunStatus
@@ -34,10 +36,10 @@ _run = diagnosis_run.c
 _of_session = _run.session_id == sa.bindparam("of_session", type_=sa.Text)
 _this_run = sa.and_(_of_session, _run.run_id == sa.bindparam("of_run", type_=sa.Text))
 _is_running = _run.status == sa.literal_column(f"'{RunStatus.RUNNING}'")  # as the lease index has it
-_newest_first = (_run.created_at.desc(), _run.id.desc())
+newest_first = (_run.created_at.desc(), _run.id.desc())
 
-_GET = sa.select(diagnosis_run).where(_this_run)
-_LATEST = sa.select(diagnosis_run).where(_of_session).order_by(*_newest_first).limit(1)
+_GET = sa.select(*run_columns).where(_this_run)
+_LATEST = sa.select(*run_columns).where(_of_session).order_by(*newest_first).limit(1)
 _LOCK = _GET.with_for_update()
 _LOCK_LATEST = _LATEST.with_for_update()
 _STATUS = sa.select(_run.status).where(_this_run)
@@ -61,7 +63,7 @@ _FIRST_PAGE = (
         _run.updated_at,
     )
     .where(_of_session)
-    .order_by(*_newest_first)
+    .order_by(*newest_first)
     .limit(sa.bindparam("limit"))
 )
 _NEXT_PAGE = _FIRST_PAGE.where(
@@ -74,19 +76,38 @@ _lease_is_over = sa.or_(
     _run.lease_expires_at.is_(None), _run.lease_expires_at < sa.bindparam("now", type_=UtcDateTime)
 )
 _EXPIRED = (
-    sa.select(diagnosis_run)
+    sa.select(*run_columns)
     .where(_is_running, _lease_is_over)
     .order_by(_run.lease_expires_at.asc().nulls_first(), _run.id)
     .limit(sa.bindparam("limit"))
 )
 
-_END = sa.update(diagnosis_run).where(_this_run, _is_running)
+_is_next = sa.and_(
+    chat_session.c.session_id == sa.bindparam("of_session", type_=sa.Text),
+    chat_session.c.ended_run_count == sa.bindparam("position", type_=sa.Integer) - 1,
+)
+_END = sa.update(diagnosis_run).where(_this_run, _is_running, sa.exists().where(_is_next))
+_active_at = sa.bindparam("active_at", type_=UtcDateTime)
+_MOVE_HEAD = (
+    sa.update(chat_session)
+    .where(_is_next)
+    .values(
+        ended_run_count=sa.bindparam("position"),
+        last_run_digest=sa.bindparam("of_digest"),
+        last_active_at=sa.case(
+            (chat_session.c.last_active_at < _active_at, _active_at), else_=chat_session.c.last_active_at
+        ),
+        expires_at=sa.func.coalesce(sa.bindparam("expires", type_=UtcDateTime), chat_session.c.expires_at),
+        message_pair_count=chat_session.c.message_pair_count + sa.bindparam("pairs", type_=sa.Integer),
+    )
+)
 _CONTEXT_DEGRADED = sa.update(diagnosis_run).where(_this_run).values(context_degraded=True)
 _FEEDBACK = sa.update(diagnosis_run).where(_this_run)
 _feedback_at = sa.bindparam("raised_to", type_=UtcDateTime)
 _RAISE_UPDATED = (
     sa.update(diagnosis_run).where(_this_run, _run.updated_at < _feedback_at).values(updated_at=_feedback_at)
 )
+_until = sa.bindparam("until", type_=UtcDateTime)
 _RENEW = (
     sa.update(diagnosis_run)
     .where(
@@ -94,14 +115,14 @@ _RENEW = (
         _is_running,
         _run.lease_owner == sa.bindparam("owner"),
     )
-    .values(lease_expires_at=sa.bindparam("until", type_=UtcDateTime))
+    .values(lease_expires_at=sa.case((_run.lease_expires_at > _until, _run.lease_expires_at), else_=_until))
     .returning(_run.session_id, _run.run_id)
 )
 
 
 @cache
-def _add(dialect: Dialect) -> Insert:
-    return dialect.insert(diagnosis_run).on_conflict_do_nothing()
+def _add(dialect: Dialect) -> Executable:
+    return dialect.insert(diagnosis_run).on_conflict_do_nothing().returning(_run.id)
 
 
 def this_run(session_id: str, run_id: str) -> dict[str, object]:
@@ -157,11 +178,11 @@ class RunsWriter(RunsReader):
     """``casenotes.ports.ledger.Runs``."""
 
     async def add(self, run: DiagnosisRun) -> DiagnosisRun:
-        if await self._transaction.run(_add(self._transaction.dialect), to_row(run)) == 0:
+        row = to_row(run)
+        stored = await self._transaction.one(_add(self._transaction.dialect), row)
+        if stored is None:
             raise RunAlreadyExists(run.run_id)
-        stored = await self.get(run.session_id, run.run_id)
-        assert stored is not None
-        return stored
+        return from_row(DiagnosisRun, row | stored)
 
     async def lock(self, session_id: str, run_id: str) -> DiagnosisRun | None:
         return _model(await self._transaction.one(_LOCK, this_run(session_id, run_id)))
@@ -169,11 +190,23 @@ class RunsWriter(RunsReader):
     async def lock_latest(self, session_id: str) -> DiagnosisRun | None:
         return _model(await self._transaction.one(_LOCK_LATEST, {"of_session": session_id}))
 
-    async def end(self, run: DiagnosisRun) -> None:
-        statement = _END.values(ending_row(run))
-        if await self._transaction.run(statement, this_run(run.session_id, run.run_id)) == 0:
+    async def end(self, run: DiagnosisRun, seal: RunSeal, *, expires_at: datetime | None) -> None:
+        changes = ending_row(run, seal)
+        place = this_run(run.session_id, run.run_id) | {"position": seal.position}
+        head = {
+            "of_session": run.session_id,
+            "position": seal.position,
+            "of_digest": seal.digest,
+            "active_at": changes["updated_at"],
+            "expires": None if expires_at is None else utc(expires_at),
+            "pairs": int(counts_as_turn(run)),
+        }
+        if (
+            await self._transaction.run(_END, changes | place) == 0
+            or await self._transaction.run(_MOVE_HEAD, head) == 0
+        ):
             reason = await why_not_running(self._transaction, run.session_id, run.run_id)
-            raise reason or InvalidTransition(run.run_id)
+            raise reason or ValueError("the seal does not continue the chain of its session")
 
     async def set_context_degraded(self, session_id: str, run_id: str) -> None:
         if await self._transaction.run(_CONTEXT_DEGRADED, this_run(session_id, run_id)) == 0:
@@ -181,7 +214,7 @@ class RunsWriter(RunsReader):
 
     async def set_feedback(self, session_id: str, run_id: str, feedback: Feedback) -> None:
         changes, run = feedback_row(feedback), this_run(session_id, run_id)
-        if await self._transaction.run(_FEEDBACK.values(changes), run) == 0:
+        if await self._transaction.run(_FEEDBACK, changes | run) == 0:
             raise RunNotFound(session_id, run_id)
         if changes["feedback_at"] is not None:
             await self._transaction.run(_RAISE_UPDATED, run | {"raised_to": changes["feedback_at"]})

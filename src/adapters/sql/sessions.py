@@ -9,17 +9,44 @@ from functools import cache
 import sqlalchemy as sa
 from attrs import frozen
 
-from casenotes.adapters.rows import AnyRow, from_row, to_row, utc
+from casenotes.adapters.rows import AnyRow, from_row, to_row
+from casenotes.adapters.signatures import utc
 from casenotes.adapters.sql.dialect import Dialect, Insert
-from casenotes.adapters.sql.tables import UtcDateTime, chat_session, diagnosis_run
+from casenotes.adapters.sql.tables import UtcDateTime, chat_session, diagnosis_run, session_tombstone
 from casenotes.adapters.sql.transaction import Transaction
 from casenotes.core.errors import SessionNotFound
 from casenotes.core.model import ChatSession
-from casenotes.core.views import SessionOverview
+from casenotes.core.seal import ChainHead, session_digest
+from casenotes.core.views import SessionOverview, Tombstone
+from casenotes.core.words import RunStatus
 
 _session, _run = chat_session.c, diagnosis_run.c
 
 _GET = sa.select(chat_session).where(_session.session_id == sa.bindparam("session_id"))
+_LOCK_CHAIN = (
+    sa.select(_session.ended_run_count.label("count"), _session.last_run_digest.label("digest"))
+    .where(_session.session_id == sa.bindparam("session_id"))
+    .with_for_update()
+)
+_TOMBSTONES = (
+    sa.select(session_tombstone)
+    .where(session_tombstone.c.session_digest == sa.bindparam("of_digest"))
+    .order_by(session_tombstone.c.id)
+)
+
+
+is_idle = sa.and_(
+    _session.last_active_at < sa.bindparam("idle_since", type_=UtcDateTime),
+    ~sa.exists().where(
+        _run.session_id == _session.session_id, _run.status == sa.literal_column(f"'{RunStatus.RUNNING}'")
+    ),
+)
+_IDLE = (
+    sa.select(_session.session_id)
+    .where(is_idle)
+    .order_by(_session.last_active_at, _session.session_id)
+    .limit(sa.bindparam("limit"))
+)
 
 
 @cache
@@ -47,7 +74,11 @@ def _page(dialect: Dialect, searched: bool, continued: bool) -> sa.Select[tuple[
 
 @cache
 def _ensure(dialect: Dialect) -> Insert:
-    return dialect.insert(chat_session).on_conflict_do_nothing(index_elements=["session_id"])
+    insert = dialect.insert(chat_session)
+    # Nothing is changed of a row that is there; but unlike DO NOTHING this locks it.
+    return insert.on_conflict_do_update(
+        index_elements=["session_id"], set_={"session_id": insert.excluded.session_id}, where=sa.false()
+    )
 
 
 _touched = sa.bindparam("at", type_=UtcDateTime)
@@ -84,6 +115,14 @@ class SessionsReader:
         statement = _page(self._transaction.dialect, query is not None, before is not None)
         return [_overview(row) for row in await self._transaction.all(statement, values)]
 
+    async def tombstones(self, session_id: str) -> Sequence[Tombstone]:
+        rows = await self._transaction.all(_TOMBSTONES, {"of_digest": session_digest(session_id)})
+        return [from_row(Tombstone, row) for row in rows]
+
+    async def idle(self, *, since: datetime, limit: int) -> Sequence[str]:
+        rows = await self._transaction.all(_IDLE, {"idle_since": utc(since), "limit": limit})
+        return [row["session_id"] for row in rows]
+
 
 def _overview(row: AnyRow) -> SessionOverview:
     return SessionOverview(
@@ -111,3 +150,7 @@ class SessionsWriter(SessionsReader):
             "pairs": int(answered),
         }
         await self._transaction.run(_TOUCH, values)
+
+    async def lock_chain(self, session_id: str) -> ChainHead:
+        row = await self._transaction.one(_LOCK_CHAIN, {"session_id": session_id})
+        return ChainHead() if row is None else ChainHead(**row)

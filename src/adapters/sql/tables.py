@@ -38,8 +38,13 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None] | None:
-        # Adopted SQLite rows hold times in several forms; SQLAlchemy's own reader refuses all but one.
-        return read_moment if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
+        # Adopted SQLite rows hold times in several forms; SQLAlchemy's own reader refuses all but one. PostgreSQL's
+        # come in UTC; those of adopted columns without a zone do not say so.
+        return read_moment if dialect.name == "sqlite" else _in_utc
+
+
+def _in_utc(value: datetime | None) -> datetime | None:
+    return value if value is None or value.tzinfo is not None else value.replace(tzinfo=UTC)
 
 
 def read_moment(value: object) -> datetime | None:
@@ -98,6 +103,9 @@ chat_session = sa.Table(
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("last_active_at", UtcDateTime, nullable=False),
     sa.Column("expires_at", UtcDateTime),
+    # The head of the chain of its ended runs: ``casenotes.core.seal``.
+    sa.Column("ended_run_count", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("last_run_digest", sa.Text),
 )
 sa.Index("ix_chat_session_activity", chat_session.c.last_active_at, chat_session.c.session_id)
 
@@ -126,8 +134,16 @@ diagnosis_run = sa.Table(
     sa.Column("context_degraded", sa.Boolean, nullable=False, server_default=_FALSE),
     sa.Column("lease_owner", sa.Text),
     sa.Column("lease_expires_at", UtcDateTime),
+    sa.Column("digest", sa.Text),
+    sa.Column("previous_digest", sa.Text),
+    sa.Column("chain_position", sa.Integer),
+    sa.Column("entry_digests", sa.LargeBinary),
     sqlite_autoincrement=True,
 )
+SEAL_COLUMNS = frozenset({"previous_digest", "chain_position", "entry_digests"})
+"""Columns that are read to verify a run, and for nothing else."""
+run_columns = tuple(column for column in diagnosis_run.c if column.name not in SEAL_COLUMNS)
+
 sa.Index(
     "ix_diagnosis_run_latest", diagnosis_run.c.session_id, diagnosis_run.c.created_at, diagnosis_run.c.id
 )
@@ -209,6 +225,12 @@ sa.Index(
     postgresql_where=sa.text("source = 'AUTO'"),
 )
 sa.Index("ix_case_library_session", case_library.c.session_id)
+sa.Index(
+    "ix_case_library_historical",
+    case_library.c.diagnosis_id,
+    sqlite_where=sa.text("source != 'AUTO'"),
+    postgresql_where=sa.text("source != 'AUTO'"),
+)
 
 idempotency_key = sa.Table(
     "idempotency_key",
@@ -220,3 +242,27 @@ idempotency_key = sa.Table(
     sa.Column("created_at", UtcDateTime, nullable=False),
 )
 sa.Index("ix_idempotency_key_session", idempotency_key.c.session_id)
+
+session_tombstone = sa.Table(
+    "session_tombstone",
+    metadata,
+    _id(),
+    sa.Column("session_digest", sa.Text, nullable=False),
+    sa.Column("runs", sa.Integer, nullable=False),
+    sa.Column("agent_steps", sa.Integer, nullable=False),
+    sa.Column("tool_invocations", sa.Integer, nullable=False),
+    sa.Column("cases", sa.Integer, nullable=False),
+    sa.Column("ended_run_count", sa.Integer, nullable=False),
+    sa.Column("last_run_digest", sa.Text),
+    sa.Column("erased_at", UtcDateTime, nullable=False),
+    sqlite_autoincrement=True,
+)
+sa.Index("ix_session_tombstone_session", session_tombstone.c.session_digest)
+
+ledger_epoch = sa.Table(
+    "ledger_epoch",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("began_at", UtcDateTime, nullable=False),
+)
+"""Since when the ledger does a thing: a run that ended before ``digests`` has no digest, one that ended later has."""

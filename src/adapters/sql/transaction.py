@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy import exc
-from sqlalchemy.engine import CursorResult
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.sql import Executable
 
-from casenotes.adapters.rows import AnyRow, Row
+from casenotes.adapters.sql.compiled import Compiled, compiled
+from casenotes.adapters.sql.connections import Connection, Connections, Row
 from casenotes.adapters.sql.dialect import Dialect
 from casenotes.core.errors import LedgerUnavailable
 
@@ -23,80 +20,92 @@ class Transaction:
     Every method may raise ``LedgerUnavailable``, and ``ValueError`` for a value that no column takes.
     """
 
-    def __init__(self, connection: AsyncConnection, dialect: Dialect) -> None:
+    def __init__(self, connection: Connection, dialect: Dialect) -> None:
         self.dialect = dialect
         self._connection = connection
+        self._begun = False
+        self._ended = False
 
-    async def all(self, statement: Executable, values: AnyRow | None = None) -> Sequence[Row]:
+    async def all(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row]:
         """All rows."""
-        result = await self._execute(statement, values)
-        names = tuple(result.keys())
-        return [dict(zip(names, row, strict=True)) for row in result]
+        made, arguments = self._prepared(statement, values)
+        with translated(self.dialect):
+            await self._begin()
+            return made.finished(await self._connection.fetch(made.sql, arguments))
 
-    async def one(self, statement: Executable, values: AnyRow | None = None) -> Row | None:
+    async def alone(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row]:
+        """All rows of a statement that reads, and is all that is asked: it sees one moment by itself."""
+        made, arguments = self._prepared(statement, values)
+        with translated(self.dialect):
+            if not self._connection.takes_single_statements:
+                await self._begin()
+            return made.finished(await self._connection.fetch(made.sql, arguments))
+
+    async def one(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row | None:
         """The first row, or ``None`` when there is none."""
         return next(iter(await self.all(statement, values)), None)
 
-    async def run(self, statement: Executable, values: AnyRow | None = None) -> int:
+    async def run(self, statement: Executable, values: Mapping[str, Any] | None = None) -> int:
         """How many rows the statement wrote."""
-        result = await self._execute(statement, values)
-        return result.rowcount
-
-    async def has_table(self, name: str) -> bool:
-        """Whether the database has a table of this name."""
-        with _translated(self.dialect):
-            return await self._connection.run_sync(lambda connection: sa.inspect(connection).has_table(name))
+        made, arguments = self._prepared(statement, values)
+        with translated(self.dialect):
+            await self._begin()
+            return await self._connection.execute(made.sql, arguments)
 
     async def commit(self) -> None:
         """Make the work durable."""
         self._refuse_when_ended()
-        with _translated(self.dialect):
-            await self._connection.commit()
+        if self._begun:
+            with translated(self.dialect):
+                await self._connection.commit()
+            self._begun = False
 
-    async def _execute(self, statement: Executable, values: AnyRow | None) -> CursorResult[Any]:
+    def end(self) -> None:
+        """The block has ended."""
+        self._ended = True
+
+    def _prepared(
+        self, statement: Executable, values: Mapping[str, Any] | None
+    ) -> tuple[Compiled, list[Any]]:
         self._refuse_when_ended()
-        with _translated(self.dialect):
-            return await self._connection.execute(statement, values)
+        given = values or {}
+        made = compiled(statement, given, self.dialect.compiler)
+        return made, made.arguments(given)
+
+    async def _begin(self) -> None:
+        if not self._begun:
+            await self._connection.begin()
+            self._begun = True
 
     def _refuse_when_ended(self) -> None:
-        if self._connection.closed:
+        if self._ended:
             raise RuntimeError("the block of this ledger view or unit of work has ended")
 
 
 @asynccontextmanager
-async def transaction(engine: AsyncEngine, dialect: Dialect) -> AsyncIterator[Transaction]:
-    """A transaction on a connection from the engine's pool, which gets it back whatever happens in the block."""
+async def transaction(connections: Connections, dialect: Dialect) -> AsyncIterator[Transaction]:
+    """A transaction on a connection that is given back whatever happens in the block."""
     # Entered and left by hand, so that what the block itself raises passes untranslated.
     stack = AsyncExitStack()
+    with translated(dialect):
+        connection = await stack.enter_async_context(connections.connection())
+    opened = Transaction(connection, dialect)
     try:
-        with _translated(dialect):
-            connection = await stack.enter_async_context(engine.connect())
-    except exc.InvalidRequestError:
-        raise LedgerUnavailable("the ledger's database closes each connection at once") from None
-    try:
-        yield Transaction(connection, dialect)
+        yield opened
     finally:
-        with _translated(dialect):
+        opened.end()
+        with translated(dialect):
             await stack.aclose()
 
 
 @contextmanager
-def _translated(dialect: Dialect) -> Iterator[None]:
+def translated(dialect: Dialect) -> Iterator[None]:
+    """Turn what a driver raises in the block into our own errors."""
     try:
         yield
-    except exc.DBAPIError as error:
-        raise LedgerUnavailable(dialect.explain(error.orig or error)) from None
-    except exc.StatementError as error:
-        if isinstance(error.orig, ValueError):
-            raise ValueError(str(error.orig)) from None
-        raise
-    except exc.PendingRollbackError:
-        raise LedgerUnavailable("the ledger's connection was lost earlier in this block") from None
-    except exc.TimeoutError:
-        raise LedgerUnavailable("the ledger is busy: no connection became free in time") from None
     except OverflowError:
         raise ValueError("a number is too large for the ledger") from None
-    except OSError as error:
+    except OSError as error:  # a TimeoutError too
         raise LedgerUnavailable(dialect.explain(error)) from None
     except Exception as error:
         if type(error).__module__.partition(".")[0] != dialect.driver:

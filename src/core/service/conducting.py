@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from casenotes.core import rules
 from casenotes.core.errors import ContextUnavailable, InvalidTransition, LedgerUnavailable, RunNotFound
@@ -38,6 +38,10 @@ T = TypeVar("T")
 FAULT = "an internal fault ended the run"
 _END_ATTEMPTS = 5
 _FIRST_PAUSE = 0.1
+_LARGEST_COUNT = 2**53 - 1
+"""The largest whole number that every reader of JSON holds exactly."""
+_LEAST_TOLD = 64
+"""What even an empty piece counts for: it is kept, and sent, as an event."""
 
 Ending: TypeAlias = tuple[str, TerminationReason]
 """Why a run is made to end: words that may be shown, and the graph's reason."""
@@ -47,12 +51,41 @@ Ending: TypeAlias = tuple[str, TerminationReason]
 class Limits:
     """``run_timeout``: of one execution. ``max_running``: executions at once in this process.
 
-    ``context_timeout``: of one call of the conversation store.
+    ``context_timeout``: of one call of the conversation store. ``max_facts``: steps, tool calls and moves of one run;
+    ``max_told``: characters of its answer and notes. An agent that loops meets one of these before the time-out.
     """
 
     run_timeout: timedelta = timedelta(seconds=300)
     max_running: int = 64
     context_timeout: timedelta = timedelta(seconds=2)
+    max_facts: int = 50_000
+    max_told: int = 16 * 1024 * 1024
+
+
+@define
+class _Allowance:
+    """How much more a run may record and tell."""
+
+    facts: int
+    told: int
+
+    def take(self, event: AgentEvent) -> None:
+        """Count the event. Raises ``_RanAway`` when it is one too many."""
+        match event:
+            case Chunk(text) | Progress(text):
+                self.told -= max(len(text), _LEAST_TOLD)
+            case Answered(answer):
+                self.told -= len(answer or "")
+            case _:
+                self.facts -= 1
+        if self.facts < 0:
+            raise _RanAway("the run took more steps and tool calls than a run may")
+        if self.told < 0:
+            raise _RanAway("the run told more than a run may")
+
+
+class _RanAway(Exception):
+    """A diagnostician does not come to an end. The words may be shown."""
 
 
 @frozen
@@ -100,6 +133,8 @@ class Conductor:
         if expired:
             limit = self.limits.run_timeout.total_seconds()
             return f"the run took longer than {limit:g} s", TerminationReason.TIMEOUT
+        if isinstance(fault, _RanAway):
+            return str(fault), TerminationReason.ERROR
         run = recording.run
         self.observer.faulted(run.session_id, run.run_id, "executing the run", fault)
         return FAULT, TerminationReason.ERROR
@@ -120,8 +155,12 @@ class Conductor:
             if text:
                 execution.tell(Content(text))
 
+        allowance = _Allowance(self.limits.max_facts, self.limits.max_told)
         async with _closing(self.diagnostician.diagnose(enquiry)) as events:
             async for event in events:
+                allowance.take(event)
+                # Else an agent that never waits keeps all others waiting, and its own time-out.
+                await asyncio.sleep(0)
                 match event:
                     case Answered():
                         if event.answer is not None:
@@ -168,9 +207,9 @@ async def _record(event: AgentEvent, recording: Recording) -> None:
                 output=event.output,
                 status=event.status,
                 error_message=event.error_message,
-                input_tokens=event.input_tokens,
-                output_tokens=event.output_tokens,
-                duration_ms=event.duration_ms,
+                input_tokens=_count(event.input_tokens),
+                output_tokens=_count(event.output_tokens),
+                duration_ms=_count(event.duration_ms),
             )
         case ToolCalled():
             await recording.tool(
@@ -180,10 +219,15 @@ async def _record(event: AgentEvent, recording: Recording) -> None:
                 status=event.status,
                 error_message=event.error_message,
                 step_sequence=recording.step_count or None,
-                duration_ms=event.duration_ms,
+                duration_ms=_count(event.duration_ms),
             )
         case GraphMoved(moved):
             recording.moved(moved)
+
+
+def _count(told: object) -> int | None:
+    """A number of tokens or milliseconds; ``None`` for what is none: an agent hands on what its model's server says."""
+    return told if type(told) is int and 0 <= told <= _LARGEST_COUNT else None
 
 
 async def _surely(act: Callable[[], Awaitable[T]]) -> T:

@@ -8,10 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from datetime import timedelta
+from typing import Any
 
 from attrs import define, evolve, field
 
-from casenotes.core.errors import InvalidTransition, RunNotFound, ShuttingDown, TooManyRunning
+from casenotes.core.errors import (
+    InvalidTransition,
+    LedgerUnavailable,
+    RunNotFound,
+    ShuttingDown,
+    TooManyRunning,
+)
 from casenotes.core.model import DiagnosisRun, RunKey
 from casenotes.core.orchestration import TerminationReason
 from casenotes.core.service.conducting import FAULT, Conductor, Ending
@@ -30,15 +37,17 @@ class Executions:
 
     recorder: Recorder
     conductor: Conductor
-    _running: dict[str, tuple[Execution, asyncio.Task[None]]] = field(factory=dict, init=False)
+    _running: dict[str, tuple[Recording, asyncio.Task[None]]] = field(factory=dict, init=False)
     _endings: dict[str, Ending] = field(factory=dict, init=False)
-    _starting: set[asyncio.Task[Execution]] = field(factory=set, init=False)
+    _starting: set[asyncio.Task[Any]] = field(factory=set, init=False)
     _closed: bool = field(default=False, init=False)
 
     def running(self) -> frozenset[RunKey]:
-        """The runs that are executed here now."""
+        """The runs that are executed here now. One whose end is stored has no lease any more that it could lose."""
         return frozenset(
-            (execution.run.session_id, run_id) for run_id, (execution, _) in self._running.items()
+            (recording.run.session_id, run_id)
+            for run_id, (recording, _) in self._running.items()
+            if recording.run.status is RunStatus.RUNNING
         )
 
     async def submit(self, order: Order) -> Execution:
@@ -64,7 +73,9 @@ class Executions:
             return Execution.retold(recording.run)
         execution = Execution(recording.run)
         task = asyncio.create_task(self._execute(execution, recording, order), name=recording.run.run_id)
-        self._running[recording.run.run_id] = (execution, task)
+        self._running[recording.run.run_id] = (recording, task)
+        if (starting := asyncio.current_task()) is not None:
+            self._starting.discard(starting)  # at once: else it would count twice for a moment
         return execution
 
     async def _execute(self, execution: Execution, recording: Recording, order: Order) -> None:
@@ -76,7 +87,7 @@ class Executions:
         except RunNotFound:
             ended = _failed(run, ERASED)
         except InvalidTransition:
-            ended = _failed(run, self._endings.get(run.run_id, LEASE_LOST))
+            ended = await self._as_stored(recording, self._endings.get(run.run_id, LEASE_LOST))
         except BaseException as fault:
             self.recorder.observer.faulted(run.session_id, run.run_id, "ending the run", fault)
             ended = _failed(run, (FAULT, TerminationReason.ERROR))
@@ -84,6 +95,21 @@ class Executions:
             self._running.pop(run.run_id, None)
             self._endings.pop(run.run_id, None)
         execution.tell(Outcome(ended))
+
+    async def _as_stored(self, recording: Recording, ending: Ending) -> DiagnosisRun:
+        """The run, which had ended already when it was to be ended.
+
+        Where a commit was done and its acknowledgement lost, that was this very execution: what it stored is told.
+        """
+        run = recording.run
+        try:
+            async with self.recorder.ledger.view() as view:
+                stored = await view.runs.get(run.session_id, run.run_id)
+        except (LedgerUnavailable, asyncio.CancelledError):
+            stored = None
+        if stored is not None and stored.status is RunStatus.SUCCESS:
+            return await self.conductor.remember(recording, stored)
+        return _failed(run, ending)
 
     async def interrupt(self, run_ids: Collection[str], ending: Ending) -> None:
         """End those of these runs that are executed here, for this reason; returns when they have ended."""
@@ -102,7 +128,7 @@ class Executions:
     async def erased(self, session_id: str) -> None:
         """End the executions of a session that is being erased."""
         of_session = [
-            k for k, (execution, _) in self._running.items() if execution.run.session_id == session_id
+            k for k, (recording, _) in self._running.items() if recording.run.session_id == session_id
         ]
         await self.interrupt(of_session, ERASED)
 

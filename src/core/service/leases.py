@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine
+from datetime import datetime
 from typing import Any
 
 from attrs import frozen
 
 from casenotes.core import rules
-from casenotes.core.errors import InvalidTransition
-from casenotes.core.model import DiagnosisRun, RunKey
+from casenotes.core.model import ChatSession, DiagnosisRun, RunKey
+from casenotes.core.service.ending import Outcome, end_run
 from casenotes.core.service.recording import Recorder
+from casenotes.ports.ledger import UnitOfWork
 
 ORPHANED = "the process that executed the run went away before the run had ended"
 _BATCH = 100
@@ -80,16 +82,23 @@ class LeaseKeeper:
                 await self._end(run)
 
     async def _end(self, run: DiagnosisRun) -> None:
-        ledger, clock = self.recorder.ledger, self.recorder.clock
-        async with ledger.work() as work:
+        clock = self.recorder.clock
+
+        async def end(work: UnitOfWork) -> DiagnosisRun | None:
             locked = await work.runs.lock(run.session_id, run.run_id)
-            if locked is None or not rules.lease_expired(locked, clock()):
-                return
-            metrics = await work.journal.count(run.session_id, run.run_id)
-            ended = locked.fail(ORPHANED, clock(), metrics)
-            try:
-                await work.runs.end(ended)
-            except InvalidTransition:
-                return
-            await work.commit()
-        self.recorder.observer.ended(ended)
+            now = clock()
+            if locked is None or not rules.lease_expired(locked, now):
+                return None
+            # A run that another program left running may have no session.
+            await work.sessions.ensure(
+                ChatSession(run.session_id, created_at=run.created_at, last_active_at=run.created_at)
+            )
+            return await end_run(work, locked, _orphaned(now), expires_at=None)
+
+        ended = await self.recorder.ledger.transact(end)
+        if ended is not None:
+            self.recorder.observer.ended(ended)
+
+
+def _orphaned(now: datetime) -> Outcome:
+    return lambda run, metrics, _: run.fail(ORPHANED, now, metrics)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import evolve, frozen
 
 from casenotes.core import rules
-from casenotes.core.errors import InvalidInput, SessionNotFound
+from casenotes.core.errors import InvalidInput, RunNotFound, SessionNotFound
 from casenotes.core.model import Case, DiagnosisRun, Feedback
 from casenotes.core.views import (
     HistoricalTrace,
@@ -17,7 +17,7 @@ from casenotes.core.views import (
     SessionSummary,
 )
 from casenotes.ports.ambient import Clock
-from casenotes.ports.ledger import Ledger, LedgerView
+from casenotes.ports.ledger import Ledger
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 500
@@ -36,33 +36,33 @@ class Reading:
         Raises ``SessionNotFound`` for a session of which nothing is known, ``RunNotFound`` for a run that is not
         the session's. A session without a run gives a trace without one.
         """
-        async with self.ledger.view() as view:
-            chat = await view.sessions.get(session_id)
-            if run_id is None:
-                run = await view.runs.latest(session_id)
-            else:
-                run = await view.runs.get(session_id, run_id)
-                await self._require(view, session_id, chat is not None or run is not None)
-                run = rules.owned(run, session_id, run_id)
-            historical = await view.history.trace(session_id) if run is None else None
-            old = None if historical is None else historical.session
-            summary = rules.session_summary(session_id, chat, run, old, self.clock())
-            if run is None:
-                return _without_run(summary, historical)
-            return RunTrace(
-                session=summary,
-                run=run,
-                agent_steps=tuple(await view.journal.steps(session_id, run.run_id)),
-                tool_invocations=tuple(await view.journal.tools(session_id, run.run_id)),
-                self_evaluation=run.self_evaluation,
-                answer=run.answer,
-                feedback=_feedback_of(run),
-            )
+        stored = await self.ledger.trace(session_id, run_id)
+        if stored.run is None:
+            return await self._without_run(session_id, run_id)
+        run = rules.owned(stored.run, session_id, run_id or stored.run.run_id)
+        return RunTrace(
+            session=rules.session_summary(session_id, stored.session, run, None, self.clock()),
+            run=run,
+            agent_steps=stored.agent_steps,
+            tool_invocations=stored.tool_invocations,
+            self_evaluation=run.self_evaluation,
+            answer=run.answer,
+            feedback=_feedback_of(run),
+        )
 
-    async def _require(self, view: LedgerView, session_id: str, known: bool) -> None:
-        if known or await view.runs.latest(session_id) or await view.history.get(session_id):
-            return
-        raise SessionNotFound(session_id)
+    async def _without_run(self, session_id: str, run_id: str | None) -> RunTrace:
+        async with self.ledger.view() as view:
+            latest = await view.runs.latest(session_id)
+            if run_id is None and latest is None:
+                chat = await view.sessions.get(session_id)
+                historical = await view.history.trace(session_id)
+                old = None if historical is None else historical.session
+                summary = rules.session_summary(session_id, chat, None, old, self.clock())
+                return _without_run(summary, historical)
+            known = latest or await view.sessions.get(session_id) or await view.history.get(session_id)
+        if run_id is None:  # the session's first run began in between
+            return await self.trace(session_id)
+        raise SessionNotFound(session_id) if known is None else RunNotFound(session_id, run_id)
 
     async def runs(
         self, session_id: str, *, limit: int = DEFAULT_LIMIT, before: str | None = None

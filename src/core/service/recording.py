@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from attrs import define, field, frozen
@@ -10,8 +10,16 @@ from attrs import define, field, frozen
 from casenotes.core import rules
 from casenotes.core.errors import IdempotencyConflict, InvalidInput, RunNotFound
 from casenotes.core.evaluation import self_evaluation
-from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, IdempotencyKey, ToolInvocation
+from casenotes.core.model import (
+    AgentStep,
+    ChatSession,
+    DiagnosisRun,
+    IdempotencyKey,
+    RunMetrics,
+    ToolInvocation,
+)
 from casenotes.core.orchestration import GraphEnded, GraphEvent, OrchestrationTrace, TerminationReason
+from casenotes.core.service.ending import Outcome, end_run
 from casenotes.core.text import JsonObject
 from casenotes.core.words import AgentFlow, RunStatus, StepStatus
 from casenotes.ports.ambient import Clock, NewId, RunObserver
@@ -63,7 +71,9 @@ class Recorder:
             now,
             rules.lease_until(self.owner, now, self.lease),
         )
-        async with self.ledger.work() as work:
+        expires_at = now + self.context_ttl
+
+        async def store(work: UnitOfWork) -> DiagnosisRun | Replay:
             if idempotency is not None:
                 key = IdempotencyKey(idempotency.key, idempotency.body_digest, session_id, run.run_id, now)
                 holder = await work.keys.claim(key)
@@ -71,13 +81,15 @@ class Recorder:
                     return await self._replay(work, holder, idempotency)
             if not rules.is_new_session_id(session_id):
                 await self._require_known(work, session_id)
-            expires_at = now + self.context_ttl
             await work.sessions.ensure(
                 ChatSession(session_id, created_at=now, last_active_at=now, expires_at=expires_at)
             )
             await work.sessions.touch(session_id, at=now, expires_at=expires_at, answered=False)
-            stored = await work.runs.add(run)
-            await work.commit()
+            return await work.runs.add(run)
+
+        stored = await self.ledger.transact(store)
+        if isinstance(stored, Replay):
+            return stored
         self.observer.started(stored)
         return Recording(self, stored)
 
@@ -118,6 +130,8 @@ class Recording:
     _steps: int = field(default=0, init=False)
     _tools: int = field(default=0, init=False)
     _graph: OrchestrationTrace = field(init=False)
+    _sealed: str | None = field(default=None, init=False)
+    """The digest of the end whose commit was asked for last."""
 
     def __attrs_post_init__(self) -> None:
         self._graph = OrchestrationTrace(self.run.run_id)
@@ -170,9 +184,7 @@ class Recording:
             output_tokens=output_tokens,
             duration_ms=duration_ms,
         )
-        async with self._recorder.ledger.work() as work:
-            await work.journal.add_step(step)
-            await work.commit()
+        await self._recorder.ledger.record(step)
         return step
 
     async def tool(
@@ -199,9 +211,7 @@ class Recording:
             step_sequence=step_sequence,
             duration_ms=duration_ms,
         )
-        async with self._recorder.ledger.work() as work:
-            await work.journal.add_tool(tool)
-            await work.commit()
+        await self._recorder.ledger.record(tool)
         return tool
 
     def moved(self, event: GraphEvent) -> None:
@@ -210,22 +220,20 @@ class Recording:
 
     async def context_lost(self) -> None:
         """Note that the run's conversation could not be read or kept."""
-        async with self._recorder.ledger.work() as work:
-            await work.runs.set_context_degraded(self.run.session_id, self.run.run_id)
-            await work.commit()
+        key = (self.run.session_id, self.run.run_id)
+        await self._recorder.ledger.transact(lambda work: work.runs.set_context_degraded(*key))
 
     async def succeed(
         self, answer: str, *, degraded: bool = False, unsupported: int = 0, said: JsonObject | None = None
     ) -> DiagnosisRun:
         """End the run SUCCESS. Counts and evaluation come from its stored rows; a useful rating makes its case."""
         degraded = degraded or self._graph.degraded
-        async with self._recorder.ledger.work() as work:
-            run = await self._locked(work)
-            tools = await work.journal.tools(run.session_id, run.run_id)
-            ended = run.succeed(
+
+        def outcome(run: DiagnosisRun, metrics: RunMetrics, tools: Sequence[ToolInvocation]) -> DiagnosisRun:
+            return run.succeed(
                 answer,
                 self.now(),
-                await work.journal.count(run.session_id, run.run_id),
+                metrics,
                 degraded=degraded,
                 self_evaluation=self_evaluation(
                     run,
@@ -238,46 +246,34 @@ class Recording:
                 ),
                 orchestration_trace=self._orchestration(),
             )
-            await self._end(work, ended)
-        return self._ended(ended)
+
+        return await self._end(outcome)
 
     async def fail(self, reason: str, why: TerminationReason = TerminationReason.ERROR) -> DiagnosisRun:
         """End the run FAILED with a reason that may be shown, and with the transitions that had happened."""
         if self._graph.transitions:
             self.moved(GraphEnded(self.run.run_id, why))
-        async with self._recorder.ledger.work() as work:
-            run = await self._locked(work)
-            ended = run.fail(
-                reason,
-                self.now(),
-                await work.journal.count(run.session_id, run.run_id),
-                orchestration_trace=self._orchestration(),
-            )
-            await self._end(work, ended)
-        return self._ended(ended)
+
+        def outcome(run: DiagnosisRun, metrics: RunMetrics, _: Sequence[ToolInvocation]) -> DiagnosisRun:
+            return run.fail(reason, self.now(), metrics, orchestration_trace=self._orchestration())
+
+        return await self._end(outcome)
 
     def _orchestration(self) -> JsonObject | None:
         return self._graph.as_json() if self._graph.transitions else None
 
-    async def _locked(self, work: UnitOfWork) -> DiagnosisRun:
+    async def _end(self, outcome: Outcome) -> DiagnosisRun:
         key = (self.run.session_id, self.run.run_id)
-        return rules.owned(await work.runs.lock(*key), *key)
 
-    async def _end(self, work: UnitOfWork, ended: DiagnosisRun) -> None:
-        now = self.now()
-        await work.runs.end(ended)
-        await work.sessions.touch(
-            ended.session_id,
-            at=now,
-            expires_at=now + self._recorder.context_ttl,
-            answered=rules.counts_as_turn(ended),
-        )
-        case = rules.case_for(ended, now)
-        if case is not None:
-            await work.cases.put(case)
-        await work.commit()
+        async def end(work: UnitOfWork) -> DiagnosisRun:
+            run = rules.owned(await work.runs.lock(*key), *key)
+            if run.digest is not None and run.digest == self._sealed:
+                return run  # it was done before, and the word of it was lost
+            ended = await end_run(work, run, outcome, expires_at=self.now() + self._recorder.context_ttl)
+            self._sealed = ended.digest
+            return ended
 
-    def _ended(self, ended: DiagnosisRun) -> DiagnosisRun:
+        ended = await self._recorder.ledger.transact(end)
         self.run = ended
         self._recorder.observer.ended(ended)
         return ended

@@ -60,7 +60,7 @@ class Service:
             executions=executions,
             reading=reading,
             feedback=FeedbackDesk(ledger, clock),
-            conversations=Conversations(ledger, context, reading, executions),
+            conversations=Conversations(ledger, context, clock, reading, executions),
             leases=LeaseKeeper(recorder, executions.running, executions.lost),
             new_id=new_id,
         )

@@ -13,7 +13,19 @@ from typing import NoReturn
 
 from casenotes.core.errors import CasenotesError, InvalidInput, InvalidSettings
 from casenotes.core.text import settle
-from casenotes.entrypoints.cli import ask, baseline, demo, erase, feedback, migrate, runs, serve, trace
+from casenotes.entrypoints.cli import (
+    ask,
+    baseline,
+    demo,
+    erase,
+    feedback,
+    migrate,
+    prune,
+    runs,
+    serve,
+    trace,
+    verify,
+)
 from casenotes.entrypoints.cli.command import Command
 from casenotes.entrypoints.cli.terminal import visible
 
@@ -25,7 +37,9 @@ COMMANDS = (
     runs.COMMAND,
     feedback.COMMAND,
     demo.COMMAND,
+    verify.COMMAND,
     erase.COMMAND,
+    prune.COMMAND,
     baseline.COMMAND,
 )
 

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from casenotes.core.baseline.diff import compare
 from casenotes.core.errors import InvalidInput, InvalidSettings, RunNotFound
 from casenotes.core.words import RunStatus
-from casenotes.entrypoints.cli import baseline_pages as pages
 from casenotes.entrypoints.cli.command import Command, add_json, advised, opened_record
 from casenotes.entrypoints.cli.progress import progress_bar
 from casenotes.entrypoints.cli.terminal import as_json, counted, visible
@@ -101,6 +99,7 @@ async def run(asked: Namespace) -> int:
 async def _run(asked: Namespace) -> int:
     from casenotes.entrypoints.baseline.running import Plan, run_suite  # loads the drivers
     from casenotes.entrypoints.baseline.suite import read_suite
+    from casenotes.entrypoints.cli import baseline_pages as pages
 
     suite = read_suite(asked.suite)
     plan = Plan(
@@ -130,7 +129,9 @@ def _database(url: str | None) -> str:
 
 
 async def _diff(asked: Namespace) -> int:
+    from casenotes.core.baseline.diff import compare
     from casenotes.entrypoints.baseline.files import read_expectations, read_report
+    from casenotes.entrypoints.cli import baseline_pages as pages
 
     expected = () if asked.expected is None else await asyncio.to_thread(read_expectations, asked.expected)
     comparison = compare(read_report(asked.old), read_report(asked.new), expected)
@@ -143,6 +144,7 @@ async def _diff(asked: Namespace) -> int:
 
 async def _isolation(asked: Namespace) -> int:
     from casenotes.entrypoints.baseline.isolating import isolation_of
+    from casenotes.entrypoints.cli import baseline_pages as pages
 
     async with opened_record() as record:
         report = await isolation_of(record.ledger)
@@ -152,6 +154,7 @@ async def _isolation(asked: Namespace) -> int:
 
 async def _capture(asked: Namespace) -> int:
     from casenotes.adapters.evidence import capture
+    from casenotes.entrypoints.cli import baseline_pages as pages
 
     async with opened_record() as record:
         trace = await record.reading.trace(asked.session, asked.run_id)

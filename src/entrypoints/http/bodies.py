@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import NoReturn, TypeAlias
@@ -13,6 +14,8 @@ from casenotes.core.text import MAX_DEPTH
 
 LIMIT_BYTES = 1024 * 1024
 """The most bytes of a body, whether its length was announced or it came in chunks."""
+READ_SECONDS = 30.0
+"""How long a body may take to arrive."""
 
 Body: TypeAlias = Mapping[str, object]
 
@@ -32,7 +35,10 @@ async def read_object(request: web.Request, *, optional: bool = False) -> Body:
 
 async def _read(request: web.Request) -> bytes:
     try:
-        return await request.read()
+        async with asyncio.timeout(READ_SECONDS):
+            return await request.read()
+    except TimeoutError:
+        raise InvalidInput("body", f"must arrive within {READ_SECONDS:g} s") from None
     except (web.RequestPayloadError, ConnectionError):
         raise InvalidInput("body", "could not be read to its end") from None
 

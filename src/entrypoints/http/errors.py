@@ -39,6 +39,7 @@ _OF_HTTP = {
     405: "this path does not answer this method",
     413: f"the body must have at most {LIMIT_BYTES:,} bytes",
     415: "the body must be application/json in UTF-8",
+    417: "this expectation cannot be met",
 }
 
 
@@ -50,20 +51,21 @@ async def errors_answered(request: web.Request, handler: Handler) -> web.StreamR
     except CasenotesError as error:
         return _foreseen(request, error)
     except web.HTTPException as error:
-        return _of_http(error)
+        return of_http(error)
     except Exception as fault:
-        return _unforeseen(request, fault)
+        return unforeseen(request, fault)
 
 
 def _foreseen(request: web.Request, error: CasenotesError) -> web.Response:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), None)
     if status is None:
-        return _unforeseen(request, error)
+        return unforeseen(request, error)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 503 else None
     return failure(status, str(error), headers=headers)
 
 
-def _of_http(error: web.HTTPException) -> web.StreamResponse:
+def of_http(error: web.HTTPException) -> web.StreamResponse:
+    """The envelope of an error that aiohttp raised. Raises it again where it is none (a redirect)."""
     if error.status < 400:
         raise error
     allow = error.headers.get("Allow")
@@ -71,7 +73,8 @@ def _of_http(error: web.HTTPException) -> web.StreamResponse:
     return failure(error.status, _OF_HTTP.get(error.status, error.reason), headers=headers)
 
 
-def _unforeseen(request: web.Request, fault: Exception) -> web.Response:
+def unforeseen(request: web.BaseRequest, fault: BaseException | None) -> web.Response:
+    """Log the fault under a request id, and answer with nothing but that."""
     request_id = new_id()
     structlog.get_logger("casenotes.http").error(
         "fault", request_id=request_id, method=request.method, path=request.path, exc_info=fault

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import textwrap
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -16,8 +17,9 @@ from structlog.typing import EventDict, Processor
 from casenotes.core.redaction import redaction_for_key
 from casenotes.core.text import clean, clean_json
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_CONTROL_IN_TRACEBACK = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_UNSEEN = r"\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+_CONTROL = re.compile(rf"[\x00-\x1f{_UNSEEN}]")
+_CONTROL_IN_TRACEBACK = re.compile(rf"[\x00-\x08\x0b-\x1f{_UNSEEN}]")
 _TRACEBACK = "exception"
 _FIRST = ("timestamp", "level", "logger", "event")
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -43,7 +45,7 @@ def configure(log_format: str | None = None, stream: TextIO | None = None) -> No
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 cleaned,
-                _renderer(chosen, target),
+                *_renderers(chosen, target),
             ],
         )
     )
@@ -59,12 +61,26 @@ def configure(log_format: str | None = None, stream: TextIO | None = None) -> No
     )
 
 
-def _renderer(log_format: str, target: TextIO) -> Processor:
+def _renderers(log_format: str, target: TextIO) -> list[Processor]:
     if log_format == "json":
-        return structlog.processors.JSONRenderer(ensure_ascii=False)
-    return structlog.dev.ConsoleRenderer(
+        return [structlog.processors.JSONRenderer(ensure_ascii=False)]
+    console = structlog.dev.ConsoleRenderer(
         colors=target.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
+    return [told_apart, console]
+
+
+def told_apart(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """The event for a line of ``name=value``, whose renderer quotes values that could be taken for two.
+
+    Here what it writes as it comes: an event's own words are no field, and no line of a traceback is an event.
+    """
+    words, traceback = event["event"], event.get(_TRACEBACK)
+    if isinstance(words, str) and "=" in words:
+        event["event"] = repr(words)
+    if isinstance(traceback, str):
+        event[_TRACEBACK] = textwrap.indent(traceback, "  | ", lambda _line: True)
+    return event
 
 
 def cleaned(_logger: object, _method: str, event: EventDict) -> EventDict:

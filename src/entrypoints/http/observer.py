@@ -22,7 +22,9 @@ class RunReporter:
 
     def ended(self, run: DiagnosisRun) -> None:
         self.metrics.runs_ended.labels(run.agent_flow, run.status).inc()
-        log = _log_of(run.session_id, run.run_id).bind(flow=str(run.agent_flow), status=str(run.status))
+        log = _log_of(run.session_id, run.run_id).bind(
+            flow=str(run.agent_flow), status=str(run.status), digest=run.digest
+        )
         if run.duration is not None:
             seconds = run.duration.total_seconds()
             self.metrics.run_seconds.labels(run.agent_flow).observe(seconds)

@@ -37,3 +37,13 @@ def routes() -> list[web.RouteDef]:
         web.get("/metrics", health.metrics),
         *pages.routes(),
     ]
+
+
+def is_guarded(request: web.Request) -> bool:
+    """Whether the path is for callers with a key, where keys are set: the API and the metrics."""
+    return request.path in ("/api", "/metrics") or request.path.startswith("/api/")
+
+
+def is_probe(request: web.Request) -> bool:
+    """Whether the path is one by which whoever runs the service asks how it is."""
+    return request.path in ("/healthz", "/readyz")

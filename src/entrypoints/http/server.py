@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,17 +15,17 @@ from casenotes.core.errors import InvalidSettings
 from casenotes.core.service.service import Service
 from casenotes.entrypoints.bootstrap import open_service
 from casenotes.entrypoints.http import logs
+from casenotes.entrypoints.http.addresses import is_loopback
+from casenotes.entrypoints.http.api_keys import ApiKeys
 from casenotes.entrypoints.http.app import make_app
+from casenotes.entrypoints.http.connections import Runner
 from casenotes.entrypoints.http.metrics import Metrics
 from casenotes.entrypoints.http.observer import RunReporter
-from casenotes.entrypoints.http.security import ApiKeys
 from casenotes.entrypoints.settings import Settings
 from casenotes.ports.agent import Diagnostician
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9900
-LAST_WORDS_SECONDS = 3.0
-"""How long answers that are under way may take to be sent once every run has ended."""
 
 
 @frozen
@@ -83,11 +82,8 @@ async def listening(
         )
     metrics = Metrics.fresh()
     async with open_service(settings, RunReporter(metrics), diagnostician=diagnostician) as service:
-        runner = web.AppRunner(
-            make_app(service, settings, metrics),
-            access_log_class=logs.AccessLog,
-            shutdown_timeout=LAST_WORDS_SECONDS,
-        )
+        app = make_app(service, settings, metrics, private=is_loopback(host))
+        runner = Runner(app, settings.max_connections)
         await runner.setup()
         try:
             site = web.TCPSite(runner, host, port)
@@ -95,14 +91,6 @@ async def listening(
             yield Listening(_url(runner, host), service, site)
         finally:
             await runner.cleanup()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 async def _start(site: web.TCPSite, host: str, port: int) -> None:

@@ -119,7 +119,7 @@ def _run(run: DiagnosisRun) -> JsonObject:
         "finishedAt": moment_or_null(run.finished_at),
         "durationMs": _milliseconds(run.duration),
         "degraded": run.degraded,
-        "digest": None,
+        "digest": run.digest,
         "orchestrationTrace": run.orchestration_trace,
     }
 

@@ -20,6 +20,7 @@ from casenotes.ports.contract.stage import (
     case_of,
     chat_session,
     committed,
+    end,
     end_run,
     on_fresh_ledger,
     only,
@@ -85,8 +86,8 @@ class ConcurrencyContract:
             outcomes = await asyncio.gather(
                 *(end_run(ledger, ending) for ending in endings), return_exceptions=True
             )
-            winner = only(ending for ending, o in zip(endings, outcomes, strict=True) if o is None)
-            loser = only(outcome for outcome in outcomes if outcome is not None)
+            winner = only(outcome for outcome in outcomes if isinstance(outcome, DiagnosisRun))
+            loser = only(outcome for outcome in outcomes if isinstance(outcome, BaseException))
             assert isinstance(loser, InvalidTransition)
             assert await read_run(ledger, "s", f"r-{n}") == winner
 
@@ -98,13 +99,13 @@ class ConcurrencyContract:
             async with committed(ledger) as work:
                 await work.journal.add_step(running.step(sequence, "executor", at(1)))
 
-        async def end() -> None:
+        async def end_it() -> None:
             async with committed(ledger) as work:
                 await work.runs.lock("s", "r")
-                await work.runs.end(running.succeed("a", at(2), await work.journal.count("s", "r")))
+                await end(work, running.succeed("a", at(2), await work.journal.count("s", "r")))
 
         scenes = [step(n) for n in range(8)]
-        scenes.insert(4, end())
+        scenes.insert(4, end_it())
         outcomes = await asyncio.gather(*scenes, return_exceptions=True)
         refused = [outcome for outcome in outcomes if outcome is not None]
         assert all(isinstance(outcome, InvalidTransition) for outcome in refused), refused

@@ -13,6 +13,7 @@ from casenotes.ports.contract.stage import (
     at,
     case_of,
     committed,
+    end,
     end_run,
     on_fresh_ledger,
     only,
@@ -75,7 +76,7 @@ class CopiesContract:
         )
         async with committed(ledger) as work:
             await work.journal.add_tool(tool)
-            await work.runs.end(ended)
+            await end(work, ended)
             for value in (
                 given,
                 tool.arguments,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from casenotes.core.views import Erasure
+from casenotes.core.seal import session_digest
+from casenotes.core.views import Erasure, Tombstone
 from casenotes.ports.contract.journal import write_both
 from casenotes.ports.contract.stage import (
     add_run,
@@ -30,7 +31,7 @@ from casenotes.ports.ledger import Ledger
 
 async def erase(ledger: Ledger, session_id: str = "s") -> Erasure | None:
     async with committed(ledger) as work:
-        return await work.erase(session_id)
+        return await work.erase(session_id, at=at())
 
 
 async def furnish(ledger: Ledger, session_id: str = "s") -> None:
@@ -159,3 +160,80 @@ class ErasureContract:
             latest = await view.runs.latest("s")
         assert latest is not None
         assert latest.run_id == "r-0"
+
+    @on_fresh_ledger
+    async def test_erase_leaves_a_tombstone_that_counts_and_says_when(self, ledger: Ledger) -> None:
+        await furnish(ledger)
+        async with ledger.work() as work:
+            head = await work.sessions.lock_chain("s")
+        await erase(ledger)
+        async with ledger.view() as view:
+            tombstone = only(await view.sessions.tombstones("s"))
+            assert list(await view.sessions.tombstones("t")) == []
+        assert tombstone == Tombstone(
+            session_digest=session_digest("s"),
+            runs=2,
+            agent_steps=3,
+            tool_invocations=3,
+            cases=2,
+            ended_run_count=1,
+            last_run_digest=head.digest,
+            erased_at=at(),
+        )
+
+    @on_fresh_ledger
+    async def test_nothing_erased_leaves_no_tombstone(self, ledger: Ledger) -> None:
+        await erase(ledger, "unknown")
+        async with ledger.view() as view:
+            assert list(await view.sessions.tombstones("unknown")) == []
+
+    @on_fresh_ledger
+    async def test_session_used_anew_begins_a_new_chain(self, ledger: Ledger) -> None:
+        for n in (1, 2):
+            await end_run(ledger, answered(await add_run(ledger, started(f"r-{n}"))))
+            async with ledger.work() as work:
+                assert (await work.sessions.lock_chain("s")).count == 1
+            await erase(ledger)
+        async with ledger.view() as view:
+            assert [tombstone.runs for tombstone in await view.sessions.tombstones("s")] == [1, 1]
+
+
+class IdlenessContract:
+    @on_fresh_ledger
+    async def test_idle_sessions_are_those_last_active_before_the_longest_idle_first(
+        self, ledger: Ledger
+    ) -> None:
+        for name, seconds in (("s-3", 3), ("s-1", 1), ("s-5", 5)):
+            await add_sessions(ledger, name, seconds=seconds)
+        async with ledger.view() as view:
+            assert list(await view.sessions.idle(since=at(5), limit=9)) == ["s-1", "s-3"]
+            assert list(await view.sessions.idle(since=at(5), limit=1)) == ["s-1"]
+            assert list(await view.sessions.idle(since=at(1), limit=9)) == []
+
+    @on_fresh_ledger
+    async def test_session_with_a_running_run_is_not_idle(self, ledger: Ledger) -> None:
+        running = await add_run(ledger, started())
+        async with ledger.view() as view:
+            assert list(await view.sessions.idle(since=at(99), limit=9)) == []
+        await end_run(ledger, answered(running))
+        async with ledger.view() as view:
+            assert list(await view.sessions.idle(since=at(99), limit=9)) == ["s"]
+
+    @on_fresh_ledger
+    async def test_erase_of_what_is_not_idle_leaves_it_as_it_is(self, ledger: Ledger) -> None:
+        await furnish(ledger)  # one of its runs is running
+        await add_sessions(ledger, "t", seconds=10)
+        before = await picture(ledger, "s"), await picture(ledger, "t")
+        for session_id, since in (("s", at(99)), ("t", at(10)), ("unknown", at(99))):
+            async with committed(ledger) as work:
+                assert await work.erase(session_id, at=at(50), idle_since=since) is None
+        assert (await picture(ledger, "s"), await picture(ledger, "t")) == before
+
+    @on_fresh_ledger
+    async def test_idle_session_is_erased_whole(self, ledger: Ledger) -> None:
+        empty = await picture(ledger)
+        await end_run(ledger, answered(await add_run(ledger, started())))
+        async with committed(ledger) as work:
+            erasure = await work.erase("s", at=at(50), idle_since=at(40))
+        assert erasure is not None and erasure.runs == 1
+        assert await picture(ledger) == empty

@@ -220,7 +220,7 @@ class HistoryContract(HistorySeed):
         await self.seed_history(ledger, historical("t"), [old_step(1, "kept", "t")])
         kept = await picture(ledger, "t")
         async with committed(ledger) as work:
-            erasure = await work.erase("s")
+            erasure = await work.erase("s", at=at())
         assert erasure is not None
         assert (erasure.runs, erasure.agent_steps, erasure.tool_invocations) == (0, 2, 1)
         async with ledger.view() as view:

@@ -17,6 +17,7 @@ from casenotes.ports.contract.stage import (
     at,
     chat_session,
     committed,
+    end,
     on_fresh_ledger,
     read_run,
     read_session,
@@ -64,7 +65,7 @@ class HousekeepingContract:
             lambda work: work.journal.add_step(run.step(1, "planner", at(1))),
             lambda work: work.journal.add_tool(run.tool_call(1, "logs.search", at(1))),
             lambda work: work.journal.add_step(run.step(2, "planner", NAIVE)),
-            lambda work: work.runs.end(answered(started("unknown"))),
+            lambda work: end(work, answered(started("unknown"))),
             lambda work: work.sessions.page(query=None, before="unknown", limit=9),
         ]
         for write in refused:
@@ -102,7 +103,7 @@ class DurabilityContract:
         async with open_ledger() as ledger:
             run = await add_run(ledger, started("r-1"))
             async with committed(ledger) as work:
-                await work.erase("s")
+                await work.erase("s", at=at())
         async with open_ledger() as ledger:
             assert ((await add_run(ledger, started("r-2"))).id or 0) > (run.id or 0) > 0
 

@@ -76,6 +76,13 @@ class LeasesContract:
         assert await expired(ledger, 60) == ["r"]
 
     @on_fresh_ledger
+    async def test_renewing_never_cuts_a_lease_short(self, ledger: Ledger) -> None:
+        run = await add_run(ledger, started("r", lease_seconds=30))
+        async with committed(ledger) as work:
+            assert await work.runs.renew([("s", "r")], owner="alpha", until=at(10)) == {("s", "r")}
+        assert await read_run(ledger, "s", "r") == run
+
+    @on_fresh_ledger
     async def test_only_running_runs_of_the_owner_that_are_named_are_renewed(self, ledger: Ledger) -> None:
         runs = await add_runs(
             ledger,

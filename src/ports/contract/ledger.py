@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from casenotes.ports.contract.cases import CasesContract
+from casenotes.ports.contract.commits import CommitsContract
 from casenotes.ports.contract.concurrency import ConcurrencyContract
 from casenotes.ports.contract.copies import CopiesContract
-from casenotes.ports.contract.erasure import ErasureContract
+from casenotes.ports.contract.erasure import ErasureContract, IdlenessContract
 from casenotes.ports.contract.feedback import FeedbackContract
 from casenotes.ports.contract.history import HistoryContract
 from casenotes.ports.contract.housekeeping import HousekeepingContract
@@ -17,9 +18,11 @@ from casenotes.ports.contract.lifecycle import LifecycleContract
 from casenotes.ports.contract.overviews import OverviewsContract
 from casenotes.ports.contract.run_pages import RunPagesContract
 from casenotes.ports.contract.runs import RunsContract
+from casenotes.ports.contract.seals import SealsContract
 from casenotes.ports.contract.sessions import SessionsContract
 from casenotes.ports.contract.snapshot import SnapshotContract
 from casenotes.ports.contract.times import TimesContract
+from casenotes.ports.contract.traces import TracesContract
 from casenotes.ports.contract.units import UnitsOfWorkContract
 from casenotes.ports.contract.values import ValuesContract
 
@@ -37,6 +40,8 @@ class LedgerContract(
     KeysContract,
     LeasesContract,
     ErasureContract,
+    IdlenessContract,
+    SealsContract,
     IsolationContract,
     ValuesContract,
     TimesContract,
@@ -44,6 +49,8 @@ class LedgerContract(
     UnitsOfWorkContract,
     SnapshotContract,
     ConcurrencyContract,
+    CommitsContract,
+    TracesContract,
     HousekeepingContract,
 ):
     """Subclass it in a test module, and give the subclass the fixture ``open_ledger``.

@@ -18,6 +18,7 @@ from casenotes.ports.contract.stage import (
     at,
     case_of,
     committed,
+    end,
     end_run,
     on_fresh_ledger,
     only,
@@ -60,9 +61,9 @@ class LifecycleContract:
     @on_fresh_ledger
     async def test_end_stores_everything_the_run_ended_with(self, ledger: Ledger, ended: Ended) -> None:
         running = await add_run(ledger, started())
-        await end_run(ledger, ended(running))
+        sealed = await end_run(ledger, ended(running))
         stored = await read_run(ledger, "s", "r")
-        assert stored == ended(running)
+        assert stored == sealed
         assert stored.status in {RunStatus.SUCCESS, RunStatus.FAILED}
         assert (stored.lease_owner, stored.lease_expires_at) == (None, None), "the lease is not gone"
 
@@ -150,6 +151,6 @@ class LifecycleContract:
         running = await add_run(ledger, started())
         with pytest.raises(InvalidTransition):
             async with committed(ledger) as work:
-                await work.runs.end(answered(running))
+                await end(work, answered(running))
                 await work.journal.add_step(running.step(1, "planner", at(7)))
         assert await read_run(ledger, "s", "r") == running

@@ -10,6 +10,7 @@ from casenotes.ports.contract.journal import write_both
 from casenotes.ports.contract.stage import (
     add_run,
     add_sessions,
+    at,
     case_of,
     committed,
     end_run,
@@ -59,7 +60,7 @@ class SnapshotContract:
         async with ledger.view() as view:
             assert await view.sessions.get("s") is not None
             async with committed(ledger) as work:
-                await work.erase("s")
+                await work.erase("s", at=at())
             assert await view.runs.get("s", "r") == run
         async with ledger.view() as view:
             assert await view.runs.get("s", "r") is None

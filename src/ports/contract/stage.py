@@ -13,7 +13,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
+from attrs import evolve
+
 from casenotes.core.model import Case, ChatSession, DiagnosisRun, Feedback, IdempotencyKey, Lease, RunMetrics
+from casenotes.core.seal import seal
 from casenotes.core.text import Json
 from casenotes.core.words import AgentFlow
 from casenotes.ports.ledger import Ledger, UnitOfWork
@@ -147,9 +150,18 @@ async def add_run(ledger: Ledger, run: DiagnosisRun) -> DiagnosisRun:
     return stored
 
 
-async def end_run(ledger: Ledger, ended: DiagnosisRun) -> None:
+async def end(work: UnitOfWork, ended: DiagnosisRun) -> DiagnosisRun:
+    """Store how a run ended, sealed over its stored entries; returns it as stored."""
+    key = (ended.session_id, ended.run_id)
+    head = await work.sessions.lock_chain(ended.session_id)
+    sealed = seal(ended, await work.journal.steps(*key), await work.journal.tools(*key), head)
+    await work.runs.end(ended, sealed, expires_at=None)
+    return evolve(ended, digest=sealed.digest)
+
+
+async def end_run(ledger: Ledger, ended: DiagnosisRun) -> DiagnosisRun:
     async with committed(ledger) as work:
-        await work.runs.end(ended)
+        return await end(work, ended)
 
 
 async def put_cases(ledger: Ledger, *cases: Case) -> list[Case]:

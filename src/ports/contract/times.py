@@ -91,7 +91,8 @@ class TimesContract:
     async def test_times_given_to_a_change_come_back_exact_and_in_utc(
         self, ledger: Ledger, moment: datetime
     ) -> None:
-        await add_run(ledger, evolve(started(), created_at=MOMENTS[5], updated_at=MOMENTS[5]))
+        first = MOMENTS[5]
+        await add_run(ledger, evolve(started(), created_at=first, updated_at=first, lease_expires_at=first))
         await put_cases(ledger, case_of("r"))
         async with committed(ledger) as work:
             await work.sessions.ensure(ChatSession("t", MOMENTS[5], MOMENTS[5]))

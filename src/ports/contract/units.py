@@ -14,6 +14,7 @@ from casenotes.ports.contract.stage import (
     case_of,
     chat_session,
     committed,
+    end,
     on_fresh_ledger,
     only,
     read_session,
@@ -32,7 +33,7 @@ async def write_several(work: UnitOfWork) -> None:
     await work.sessions.ensure(chat_session())
     run = await work.runs.add(started())
     await work.journal.add_step(run.step(1, "planner", at(1)))
-    await work.runs.end(answered(run))
+    await end(work, answered(run))
     await work.cases.put(case_of("r"))
 
 

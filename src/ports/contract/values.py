@@ -11,6 +11,7 @@ from casenotes.ports.contract.stage import (
     at,
     case_of,
     committed,
+    end,
     end_run,
     holder_of,
     key_named,
@@ -94,7 +95,7 @@ class ValuesContract:
             async with committed(ledger) as work:
                 await work.journal.add_step(step)
                 await work.journal.add_tool(tool)
-                await work.runs.end(ended)
+                ended = await end(work, ended)
                 await work.runs.set_feedback(session_id, run_id, useful(text))
                 await work.cases.put(case)
                 await work.keys.claim(key_named(run_id, digest=text))
@@ -115,8 +116,8 @@ class ValuesContract:
     async def test_failed_runs_reason_comes_back_equal(self, ledger: Ledger) -> None:
         for n, text in enumerate(TEXTS):
             failed = (await add_run(ledger, started(f"r-{n}"))).fail(text, at(1), RunMetrics(0, 0))
-            await end_run(ledger, failed)
-            assert await read_run(ledger, "s", f"r-{n}") == failed
+            sealed = await end_run(ledger, failed)
+            assert await read_run(ledger, "s", f"r-{n}") == sealed
 
     @on_fresh_ledger
     async def test_absent_text_is_not_empty_text(self, ledger: Ledger) -> None:
@@ -145,7 +146,7 @@ class ValuesContract:
         async with committed(ledger) as work:
             await work.journal.add_step(step)
             await work.journal.add_tool(tool)
-            await work.runs.end(run.succeed(bad, at(2), RunMetrics(1, 1), self_evaluation={bad: bad}))
+            await end(work, run.succeed(bad, at(2), RunMetrics(1, 1), self_evaluation={bad: bad}))
         stored = await read_run(ledger, "s", "r")
         assert (stored.query, stored.answer, stored.self_evaluation) == (good, good, {good: good})
         async with ledger.view() as view:

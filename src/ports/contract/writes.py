@@ -15,6 +15,7 @@ from casenotes.ports.contract.stage import (
     case_of,
     chat_session,
     committed,
+    end,
     end_run,
     holder_of,
     key_named,
@@ -45,7 +46,7 @@ WRITES = (
         lambda work, at: work.sessions.touch("s", at=at, expires_at=None, answered=True),
     ),
     Write("runs.add", lambda work, at: work.runs.add(evolve(started("r-new"), created_at=at))),
-    Write("runs.end", lambda work, at: work.runs.end(evolve(answered(started()), finished_at=at))),
+    Write("runs.end", lambda work, at: end(work, evolve(answered(started()), finished_at=at))),
     Write(
         "runs.set_context_degraded",
         lambda work, _: work.runs.set_context_degraded("s", "r"),
@@ -64,7 +65,7 @@ WRITES = (
     ),
     Write("cases.withdraw", lambda work, at: work.cases.withdraw("r-done", at=at)),
     Write("keys.claim", lambda work, at: work.keys.claim(evolve(key_named("k"), created_at=at))),
-    Write("erase", lambda work, _: work.erase("s"), takes_time=False),
+    Write("erase", lambda work, at: work.erase("s", at=at)),
 )
 
 LATER = at(500)

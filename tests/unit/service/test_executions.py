@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit.service.scene import followed, play, scene, told
 
+from casenotes.adapters.context import MemoryContextStore
 from casenotes.core.errors import (
     ContextUnavailable,
     IdempotencyConflict,
@@ -380,6 +381,32 @@ def test_a_run_without_its_conversation_is_answered_and_says_so(hangs: bool) -> 
         with pytest.raises(ContextUnavailable):
             await s.service.conversations.erase("s-1")
         assert (await s.service.reading.trace("s-1")).run is not None
+
+    play(act)
+
+
+def test_a_run_that_has_ended_and_is_added_to_its_conversation_has_no_lease_to_lose() -> None:
+    class SlowContext(MemoryContextStore):
+        async def append(self, session_id: str, pair: MessagePair) -> None:
+            adding.set()
+            await go_on.wait()
+            await super().append(session_id, pair)
+
+    adding, go_on = asyncio.Event(), asyncio.Event()
+
+    async def act() -> None:
+        context = SlowContext()
+        s = scene(context=context)
+        execution = await s.service.executions.submit(Order("s-1", "Why?", AgentFlow.CHAT))
+        await adding.wait()
+        ticking = asyncio.create_task(s.service.leases.tick())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        go_on.set()
+        await ticking
+        run = (await execution.outcome()).run
+        assert (run.status, run.context_degraded) == (RunStatus.SUCCESS, False)
+        assert [pair.question for pair in await context.recall("s-1")] == ["Why?"]
 
     play(act)
 

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 
 import pytest
+from support.through_work import ThroughWork
 from unit.service.scene import play, scene
 
 from casenotes.adapters.memory import MemoryLedger
@@ -15,7 +16,7 @@ from casenotes.core.words import RunStatus
 from casenotes.ports.ledger import LedgerView, UnitOfWork
 
 
-class Unlucky:
+class Unlucky(ThroughWork):
     """A memory ledger that refuses the units of work that are listed, counted from 0."""
 
     def __init__(self, *refused: int) -> None:

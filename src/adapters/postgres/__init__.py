@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import sqlalchemy as sa
-from sqlalchemy.engine import URL, ExceptionContext, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry, NullPool
+from sqlalchemy.pool import NullPool
 
 from casenotes.adapters.migration import EXPECTED_REVISION
+from casenotes.adapters.postgres.commits import PostgresCommits
+from casenotes.adapters.postgres.pool import PostgresConnections, PostgresPool
 from casenotes.adapters.sql.dialect import POSTGRES
 from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.core.errors import InvalidSettings
-from casenotes.core.text import json_text
 
 CONNECT_SECONDS: Final = 5
 COMMAND_SECONDS: Final = 30
@@ -25,9 +24,8 @@ COMMAND_SECONDS: Final = 30
 TURN_SECONDS: Final = 30
 """How long a unit of work, or a view, waits for a connection."""
 
-CONNECTIONS: Final = 10
-SPARE_CONNECTIONS: Final = 10
-"""Connections that are opened beyond ``CONNECTIONS`` when all are taken, and closed after."""
+CONNECTIONS: Final = 20
+"""How many connections there may be at once. More would not make the database faster, only the queue shorter."""
 
 _SERVER_SETTINGS: Final = {"application_name": "casenotes"}
 _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -38,13 +36,12 @@ _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What may stand behind the ``?`` of a URL, and with which values, if not with any."""
 
-_UNPREPARED: Final[Mapping[str, Any]] = {
-    "statement_cache_size": 0,
-    "prepared_statement_cache_size": 0,
-    "prepared_statement_name_func": str,
-}
+_UNPREPARED: Final[Mapping[str, Any]] = {"statement_cache_size": 0}
 """Every statement is the unnamed one, parsed anew: a named one that was prepared on one server connection is
 unknown, or means another, on the next, and nobody would ever close it there."""
+
+_WRITING: Final = "BEGIN"
+_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 def open_ledger(url: str, *, expected_revision: str = EXPECTED_REVISION) -> SqlLedger:
@@ -54,19 +51,18 @@ def open_ledger(url: str, *, expected_revision: str = EXPECTED_REVISION) -> SqlL
     connection. Raises ``InvalidSettings`` for a URL that is not one of PostgreSQL.
     """
     address, arguments = _parsed(url)
-    writing = create_async_engine(
-        address,
-        connect_args={**arguments, "command_timeout": COMMAND_SECONDS},
-        pool_size=CONNECTIONS,
-        max_overflow=SPARE_CONNECTIONS,
-        pool_timeout=TURN_SECONDS,
-        json_serializer=json_text,
-        hide_parameters=True,
+    _, connecting = POSTGRES.compiler.create_connect_args(address)
+    pool = PostgresPool(
+        size=CONNECTIONS,
+        turn_seconds=TURN_SECONDS,
+        arguments={**connecting, **arguments, "command_timeout": COMMAND_SECONDS},
+        is_behind_pooler="statement_cache_size" in arguments,
     )
-    _watch(writing.sync_engine)
+    writing = PostgresConnections(pool, _WRITING)
     return SqlLedger(
         writing=writing,
-        reading=writing.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
+        reading=PostgresConnections(pool, _READING),
+        commits=PostgresCommits(writing),
         dialect=POSTGRES,
         expected_revision=expected_revision,
     )
@@ -78,6 +74,8 @@ def migration_engine(url: str) -> AsyncEngine:
     The URL is one that ``open_ledger`` takes; raises as that does. The caller disposes of the engine.
     """
     address, arguments = _parsed(url)
+    if arguments.get("statement_cache_size") == 0:
+        arguments = {**arguments, "prepared_statement_cache_size": 0, "prepared_statement_name_func": str}
     return create_async_engine(address, connect_args=arguments, poolclass=NullPool, hide_parameters=True)
 
 
@@ -105,19 +103,3 @@ def _parsed(url: str) -> tuple[URL, Mapping[str, Any]]:
         arguments |= _UNPREPARED
     address = parsed.set(drivername="postgresql+asyncpg")
     return address.difference_update_query(["sslmode", "pgbouncer"]), arguments
-
-
-def _watch(engine: sa.Engine) -> None:
-    @sa.event.listens_for(engine, "checkout")
-    def _refuse_closed(connection: DBAPIConnection, _: ConnectionPoolEntry, __: object) -> None:
-        # The loop has seen the server close a connection: no need to ask the server, and no request to lose.
-        driver: Any = connection.driver_connection
-        if driver.is_closed():
-            raise DisconnectionError
-
-    @sa.event.listens_for(engine, "handle_error")
-    def _give_up_silent(context: ExceptionContext) -> None:
-        # A connection that did not answer in time is not asked to roll back as well: the wait would double.
-        if isinstance(context.original_exception, TimeoutError):
-            context.is_disconnect = True
-            context.invalidate_pool_on_disconnect = False

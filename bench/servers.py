@@ -1,0 +1,38 @@
+"""The servers that a benchmark runs against: started for it, as durable as those used in earnest, and gone after."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from support.servers import Postgres, Redis, find_postgres, find_redis
+
+
+@contextmanager
+def own_postgres(*settings: str) -> Iterator[str]:
+    """The URL of a PostgreSQL server whose durability is the default: fsync on, every commit waits for the disk."""
+    programs = find_postgres()
+    if programs is None:
+        raise SystemExit("no PostgreSQL server: make venv, or name its folder in CASENOTES_TEST_PG_BIN")
+    server = Postgres(programs, settings)
+    try:
+        yield f"postgresql://postgres@/postgres?host={server.home}&port=5432"
+    finally:
+        server.stop()
+
+
+@contextmanager
+def own_valkey() -> Iterator[str]:
+    """The URL of a Valkey server that keeps nothing, as is usual for a cache."""
+    program = find_redis()
+    if program is None:
+        raise SystemExit("no Valkey server: make venv, or name its program in CASENOTES_TEST_REDIS_BIN")
+    server = Redis(program)
+    try:
+        yield f"unix://{server.socket}"
+    finally:
+        server.stop()

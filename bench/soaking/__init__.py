@@ -1,0 +1,6 @@
+"""The parts of ``bench/soak.py``."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent / "tests"))

@@ -1,0 +1,184 @@
+"""Shared commits: what arrives together may be made durable together, and each keeps an outcome of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from attrs import evolve
+
+from casenotes.core.errors import InvalidTransition, RunAlreadyExists, RunNotFound
+from casenotes.core.model import AgentStep, DiagnosisRun, ToolInvocation
+from casenotes.ports.contract.stage import (
+    add_run,
+    add_runs,
+    all_at_once,
+    answered,
+    at,
+    chat_session,
+    end_run,
+    on_fresh_ledger,
+    picture,
+    read_run,
+    read_session,
+    started,
+)
+from casenotes.ports.ledger import Ledger, UnitOfWork
+
+
+class Abandoned(Exception):
+    """An error of the caller's own."""
+
+
+def entries(run: DiagnosisRun, number: int) -> list[AgentStep | ToolInvocation]:
+    """So many steps and tool calls of a run, each with a text and a value of its own."""
+    steps = [run.step(n, "executor", at(n), output=f"{run.run_id} {n}") for n in range(1, number + 1)]
+    tools = [
+        run.tool_call(n, "logs.search", at(n), arguments={"n": n}, result={"of": run.run_id, "n": n})
+        for n in range(1, number + 1)
+    ]
+    return [*steps, *tools]
+
+
+class CommitsContract:
+    @on_fresh_ledger
+    async def test_recorded_entries_are_there_and_equal_when_record_returns(self, ledger: Ledger) -> None:
+        run = await add_run(ledger, started())
+        for entry in entries(run, 2):
+            await ledger.record(entry)
+            async with ledger.view() as view:
+                steps, tools = await view.journal.steps("s", "r"), await view.journal.tools("s", "r")
+            stored = steps[-1] if isinstance(entry, AgentStep) else tools[-1]
+            assert _without_id(stored) == entry
+
+    @on_fresh_ledger
+    async def test_entries_of_many_runs_that_are_recorded_at_once_are_all_there(self, ledger: Ledger) -> None:
+        runs = await add_runs(ledger, *(started(f"r-{n}", f"s-{n % 3}") for n in range(10)))
+        await all_at_once(ledger.record(entry) for run in runs for entry in entries(run, 5))
+        for run in runs:
+            async with ledger.view() as view:
+                steps = await view.journal.steps(run.session_id, run.run_id)
+                tools = await view.journal.tools(run.session_id, run.run_id)
+            assert [*map(_without_id, steps), *map(_without_id, tools)] == entries(run, 5)
+
+    @on_fresh_ledger
+    async def test_entry_that_is_refused_fails_alone_among_those_recorded_with_it(
+        self, ledger: Ledger
+    ) -> None:
+        sound, ended = await add_runs(ledger, started("r-sound"), started("r-ended"))
+        await end_run(ledger, answered(ended))
+        taken = sound.step(1, "planner", at(1))
+        await ledger.record(taken)
+        wrong = [taken, ended.step(1, "planner", at(1)), started("r-unknown").step(1, "planner", at(1))]
+        right = [sound.step(n, "executor", at(1)) for n in range(2, 9)]
+        outcomes = await asyncio.gather(
+            *(ledger.record(entry) for pair in zip(wrong, right, strict=False) for entry in pair),
+            *(ledger.record(entry) for entry in right[len(wrong) :]),
+            return_exceptions=True,
+        )
+        refused = [outcome for outcome in outcomes if outcome is not None]
+        assert [type(outcome) for outcome in refused] == [ValueError, InvalidTransition, RunNotFound]
+        async with ledger.view() as view:
+            assert [step.sequence for step in await view.journal.steps("s", "r-sound")] == list(range(1, 9))
+            assert list(await view.journal.steps("s", "r-ended")) == []
+
+    @on_fresh_ledger
+    async def test_one_sequence_recorded_by_several_at_once_is_stored_once(self, ledger: Ledger) -> None:
+        run = await add_run(ledger, started())
+        outcomes = await asyncio.gather(
+            *(ledger.record(run.step(1, name, at(1))) for name in "abc"), return_exceptions=True
+        )
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == [
+            "NoneType",
+            "ValueError",
+            "ValueError",
+        ]
+        async with ledger.view() as view:
+            [step] = await view.journal.steps("s", "r")
+        assert step.agent_name == "abc"[outcomes.index(None)]
+
+    @on_fresh_ledger
+    async def test_transact_commits_what_its_body_did_and_returns_what_it_returned(
+        self, ledger: Ledger
+    ) -> None:
+        async def body(work: UnitOfWork) -> DiagnosisRun:
+            await work.sessions.ensure(chat_session())
+            return await work.runs.add(started())
+
+        stored = await ledger.transact(body)
+        assert await read_run(ledger, "s", "r") == stored
+
+    @on_fresh_ledger
+    async def test_body_that_raises_writes_nothing_and_its_error_is_its_callers(self, ledger: Ledger) -> None:
+        async def body(work: UnitOfWork) -> None:
+            await work.sessions.ensure(chat_session())
+            await work.runs.add(started())
+            raise Abandoned
+
+        before = await picture(ledger)
+        with pytest.raises(Abandoned):
+            await ledger.transact(body)
+        assert await picture(ledger) == before
+
+    @on_fresh_ledger
+    async def test_bodies_at_once_are_each_whole_or_undone(self, ledger: Ledger) -> None:
+        await add_run(ledger, started("r-taken", "s-taken"))
+
+        async def begin(number: int) -> None:
+            async def body(work: UnitOfWork) -> None:
+                await work.sessions.ensure(chat_session(f"s-{number}"))
+                await work.sessions.touch("s-taken", at=at(number), expires_at=None, answered=True)
+                await work.runs.add(started("r-taken" if number % 3 == 0 else f"r-{number}", f"s-{number}"))
+
+            await ledger.transact(body)
+
+        outcomes = await asyncio.gather(*(begin(n) for n in range(12)), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes if outcome is not None] == [RunAlreadyExists] * 4
+        for number in range(12):
+            async with ledger.view() as view:
+                session = await view.sessions.get(f"s-{number}")
+                run = await view.runs.get(f"s-{number}", f"r-{number}")
+            assert (session is None, run is None) == (number % 3 == 0,) * 2
+        assert (await read_session(ledger, "s-taken")).message_pair_count == 8
+
+    @on_fresh_ledger
+    async def test_caller_that_is_cancelled_takes_nobody_with_it(self, ledger: Ledger) -> None:
+        run = await add_run(ledger, started())
+        tasks = [asyncio.create_task(ledger.record(run.step(n, "executor", at(1)))) for n in range(1, 13)]
+        await asyncio.sleep(0)
+        for task in tasks[::4]:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        stored = {n for n, outcome in enumerate(outcomes, 1) if outcome is None}
+        assert len(stored) >= 9
+        assert {type(outcome) for outcome in outcomes} <= {type(None), asyncio.CancelledError}
+        await ledger.record(run.tool_call(1, "logs.search", at(2)))
+        async with ledger.view() as view:
+            assert stored <= {step.sequence for step in await view.journal.steps("s", "r")}
+
+    @on_fresh_ledger
+    async def test_run_that_starts_while_its_session_is_erased_has_a_session(self, ledger: Ledger) -> None:
+        async def start(run_id: str) -> None:
+            async def body(work: UnitOfWork) -> None:
+                await work.sessions.ensure(chat_session())
+                await work.sessions.touch("s", at=at(1), expires_at=None, answered=False)
+                await work.runs.add(started(run_id))
+
+            await ledger.transact(body)
+
+        async def erase() -> None:
+            async def body(work: UnitOfWork) -> None:
+                await work.erase("s", at=at(1))
+
+            await ledger.transact(body)
+
+        for n in range(8):
+            await start(f"old-{n}")
+            await all_at_once([start(f"one-{n}"), erase(), start(f"two-{n}")])
+            async with ledger.view() as view:
+                session, run = await view.sessions.get("s"), await view.runs.latest("s")
+            assert session is not None or run is None
+
+
+def _without_id(entry: AgentStep | ToolInvocation) -> AgentStep | ToolInvocation:
+    return evolve(entry, id=None)

@@ -1,0 +1,109 @@
+"""Seals: an ended run carries its digest, and the runs of a session form one chain in the order in which they end."""
+
+from __future__ import annotations
+
+import pytest
+
+from casenotes.core.errors import InvalidTransition
+from casenotes.core.seal import ChainHead, seal
+from casenotes.ports.contract.journal import write_both
+from casenotes.ports.contract.stage import (
+    add_run,
+    add_runs,
+    all_at_once,
+    answered,
+    committed,
+    end_run,
+    on_fresh_ledger,
+    picture,
+    read_run,
+    started,
+    useful,
+)
+from casenotes.ports.ledger import Ledger
+
+
+async def chain(ledger: Ledger, session_id: str = "s") -> ChainHead:
+    async with ledger.work() as work:
+        return await work.sessions.lock_chain(session_id)
+
+
+class SealsContract:
+    @on_fresh_ledger
+    async def test_chain_of_a_session_without_ended_runs_and_of_none_is_empty(self, ledger: Ledger) -> None:
+        await add_run(ledger, started())
+        assert await chain(ledger) == ChainHead(0, None)
+        assert await chain(ledger, "unknown") == ChainHead(0, None)
+
+    @on_fresh_ledger
+    async def test_running_run_has_no_digest_and_an_ended_one_that_of_its_seal(self, ledger: Ledger) -> None:
+        running = await add_run(ledger, started())
+        assert running.digest is None
+        sealed = await end_run(ledger, answered(running))
+        assert sealed.digest is not None
+        assert (await read_run(ledger, "s", "r")).digest == sealed.digest
+
+    @on_fresh_ledger
+    async def test_chain_follows_the_order_in_which_runs_end(self, ledger: Ledger) -> None:
+        first, second = await add_runs(ledger, started("r-1"), started("r-2", seconds=1))
+        ended = [await end_run(ledger, answered(run)) for run in (second, first)]
+        assert await chain(ledger) == ChainHead(2, ended[1].digest)
+        assert ended[0].digest != ended[1].digest
+
+    @on_fresh_ledger
+    async def test_chains_of_sessions_are_apart(self, ledger: Ledger) -> None:
+        mine, other = await add_runs(ledger, started("r-s", "s"), started("r-t", "t"))
+        sealed = await end_run(ledger, answered(mine))
+        assert await chain(ledger, "t") == ChainHead(0, None)
+        await end_run(ledger, answered(other))
+        assert await chain(ledger, "s") == ChainHead(1, sealed.digest)
+
+    @on_fresh_ledger
+    async def test_seal_over_rows_read_back_is_that_over_the_rows_written(self, ledger: Ledger) -> None:
+        running = await add_run(ledger, started())
+        async with committed(ledger) as work:
+            await write_both(work, running, 1)
+            await write_both(work, running, 2)
+        sealed = await end_run(ledger, answered(running))
+        async with ledger.view() as view:
+            steps, tools = await view.journal.steps("s", "r"), await view.journal.tools("s", "r")
+        again = seal(await read_run(ledger, "s", "r"), steps, tools, ChainHead())
+        assert again.digest == sealed.digest
+
+    @on_fresh_ledger
+    async def test_feedback_leaves_the_digest_alone(self, ledger: Ledger) -> None:
+        sealed = await end_run(ledger, answered(await add_run(ledger, started())))
+        async with committed(ledger) as work:
+            await work.runs.set_feedback("s", "r", useful())
+        assert await read_run(ledger, "s", "r") == sealed.rated(useful())
+        assert await chain(ledger) == ChainHead(1, sealed.digest)
+
+    @pytest.mark.parametrize("head", [ChainHead(0, None), ChainHead(2, "d")], ids=["behind", "ahead"])
+    @on_fresh_ledger
+    async def test_seal_that_does_not_continue_the_chain_is_refused_and_nothing_changes(
+        self, ledger: Ledger, head: ChainHead
+    ) -> None:
+        done, running = await add_runs(ledger, started("r-done"), started())
+        await end_run(ledger, answered(done))
+        before, chain_before = await picture(ledger), await chain(ledger)
+        ended = answered(running)
+        with pytest.raises(ValueError):
+            async with committed(ledger) as work:
+                await work.runs.end(ended, seal(ended, [], [], head), expires_at=None)
+        assert (await picture(ledger), await chain(ledger)) == (before, chain_before)
+
+    @on_fresh_ledger
+    async def test_end_that_is_refused_leaves_the_chain_alone(self, ledger: Ledger) -> None:
+        sealed = await end_run(ledger, answered(await add_run(ledger, started())))
+        with pytest.raises(InvalidTransition):
+            await end_run(ledger, answered(started(), "another answer"))
+        assert await chain(ledger) == ChainHead(1, sealed.digest)
+
+    @on_fresh_ledger
+    async def test_runs_that_end_at_once_form_one_chain(self, ledger: Ledger) -> None:
+        running = await add_runs(ledger, *(started(f"r-{n}", seconds=n) for n in range(8)))
+        ended = await all_at_once(end_run(ledger, answered(run, seconds=20)) for run in running)
+        head = await chain(ledger)
+        assert head.count == 8
+        assert head.digest in {run.digest for run in ended}
+        assert len({run.digest for run in ended}) == 8
