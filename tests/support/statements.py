@@ -1,4 +1,4 @@
-"""What the ledgers of this process send to their databases, past all that is ours but the connections themselves."""
+"""What ledgers send to their databases, heard at PostgreSQL's driver and where SQLite's is called."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from casenotes.adapters.postgres.pool import PostgresConnection, PostgresConnections
+import asyncpg  # type: ignore[import-untyped]
+
+from casenotes.adapters.postgres.pool import PostgresConnections
 from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.adapters.sqlite import threads
 
@@ -31,15 +33,15 @@ def heard_in_full(note: Callable[[str, Sequence[Any]], object]) -> Iterator[None
         return send
 
     def loose(sent: Callable[..., Any]) -> Callable[..., Any]:
-        def send(connection: object, statement: str, *arguments: Any) -> Any:
+        def send(connection: object, statement: str, *arguments: Any, **options: Any) -> Any:
             note(" ".join(statement.split()), arguments)
-            return sent(connection, statement, *arguments)
+            return sent(connection, statement, *arguments, **options)
 
         return send
 
     with (
-        patch.object(PostgresConnection, "fetch", listed(PostgresConnection.fetch)),
-        patch.object(PostgresConnection, "told", loose(PostgresConnection.told)),
+        patch.object(asyncpg.Connection, "fetch", loose(asyncpg.Connection.fetch)),
+        patch.object(asyncpg.Connection, "execute", loose(asyncpg.Connection.execute)),
         patch.object(threads, "fetch", listed(threads.fetch)),
         patch.object(threads, "write", listed(threads.write)),
         patch.object(threads, "say", loose(threads.say)),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, TypeVar
 
 import sqlalchemy as sa
 from attrs import define, field, frozen
 
 from casenotes.adapters.postgres.pool import PostgresConnection, PostgresConnections
 from casenotes.adapters.rows import Row, to_row
+from casenotes.adapters.sql.compiled import compiled
 from casenotes.adapters.sql.dialect import POSTGRES
 from casenotes.adapters.sql.group import Failed, Group
+from casenotes.adapters.sql.journal import add_to
 from casenotes.adapters.sql.ledger import unit_of_work
 from casenotes.adapters.sql.tables import agent_step, tool_invocation
 from casenotes.adapters.sql.transaction import transaction, translated
@@ -21,27 +25,32 @@ from casenotes.ports.ledger import Body, UnitOfWork
 
 T = TypeVar("T")
 
-ABREAST: Final = 4
+ABREAST: Final = 2
 """Statements of one kind that are under way at a time. With fewer, an entry waits longer for the one before it; with
 more, fewer entries share a statement and its wait for the disk."""
 
 
 @frozen
 class ManyRows:
-    """A statement that stores any number of entries of RUNNING runs, and returns the keys of those it stored."""
+    """A statement that stores any number of entries of RUNNING runs, and returns the keys of those it stored.
 
+    Its one argument is a list of rows as JSON: as many arrays as there are columns would cost the driver more.
+    """
+
+    table: sa.Table
     sql: str
-    columns: tuple[tuple[str, Callable[[Any], Any] | None], ...]
 
     @classmethod
     def of(cls, table: sa.Table) -> ManyRows:
         columns = [column for column in table.c if column.name != "id"]
         names = ", ".join(column.name for column in columns)
-        arrays = ", ".join(f"${n}::{_array_of(column)}" for n, column in enumerate(columns, 1))
-        given = ", ".join(f"given.{column.name}{_cast(column)}" for column in columns)
+        given = ", ".join(f"given.{column.name}" for column in columns)
+        types = ", ".join(f"{column.name} {column.type.compile(POSTGRES.compiler)}" for column in columns)
         # The runs are locked in one order, whoever locks several; shared, so that they stay RUNNING until the commit.
-        sql = f"""
-            WITH given ({names}) AS (SELECT * FROM unnest({arrays})),
+        return cls(
+            table,
+            f"""
+            WITH given AS MATERIALIZED (SELECT * FROM json_to_recordset($1::JSON) AS row ({types})),
             running AS (
                 SELECT run.session_id, run.run_id FROM diagnosis_run AS run
                 WHERE (run.session_id, run.run_id) IN (SELECT session_id, run_id FROM given)
@@ -50,27 +59,13 @@ class ManyRows:
             INSERT INTO {table.name} ({names})
             SELECT {given} FROM given JOIN running USING (session_id, run_id)
             ON CONFLICT DO NOTHING RETURNING run_id, sequence
-        """
-        processors = (
-            column.type.dialect_impl(POSTGRES.compiler).bind_processor(POSTGRES.compiler)
-            for column in columns
+            """,
         )
-        return cls(sql, tuple(zip((column.name for column in columns), processors, strict=True)))
-
-    def arguments(self, rows: Sequence[Row]) -> list[list[Any]]:
-        """The rows by column."""
-        return [
-            [row[name] if ready is None else ready(row[name]) for row in rows] for name, ready in self.columns
-        ]
 
 
-def _array_of(column: sa.Column[Any]) -> str:
-    # JSON comes as text: its own type would be an array of values in a format of the driver's.
-    return "TEXT[]" if _cast(column) else f"{column.type.compile(POSTGRES.compiler)}[]"
-
-
-def _cast(column: sa.Column[Any]) -> str:
-    return "::JSONB" if column.type.compile(POSTGRES.compiler) == "JSONB" else ""
+_as_json: Final = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=datetime.isoformat
+).encode
 
 
 _STEPS: Final = ManyRows.of(agent_step)
@@ -121,7 +116,7 @@ class PostgresCommits:
     ) -> set[tuple[str, int]]:
         """Store what can be stored together; which entries that were."""
         try:
-            arguments = statement.arguments([to_row(entry) for entry in entries])
+            rows = [to_row(entry) for entry in entries]
         except ValueError:
             return set()
         used: PostgresConnection | None = None
@@ -130,14 +125,14 @@ class PostgresCommits:
                 async with self._writing.connection() as used:
                     if not used.takes_single_statements:
                         await used.begin()
-                    rows = await used.fetch(statement.sql, arguments)
+                    stored = await _send(used, statement, rows)
                     if not used.takes_single_statements:
                         await used.commit()
         except (LedgerUnavailable, ValueError):
             if used is None or used.is_lost:
                 raise
             return set()  # the server refused it, for one of them perhaps: each may try alone
-        return {(row["run_id"], row["sequence"]) for row in rows}
+        return stored
 
     async def _alone(self, entry: AgentStep | ToolInvocation) -> None | Failed:
         async def add(work: UnitOfWork) -> None:
@@ -150,3 +145,16 @@ class PostgresCommits:
         except Exception as fault:
             return Failed(fault)
         return None
+
+
+async def _send(
+    connection: PostgresConnection, statement: ManyRows, rows: Sequence[Row]
+) -> set[tuple[str, int]]:
+    if len(rows) > 1:
+        found = await connection.fetch(statement.sql, [_as_json(rows)])
+        return {(row["run_id"], row["sequence"]) for row in found}
+    [row] = rows
+    one = compiled(add_to(POSTGRES, statement.table), row, POSTGRES.compiler)
+    if await connection.execute(one.sql, one.arguments(row)) == 0:
+        return set()
+    return {(row["run_id"], row["sequence"])}

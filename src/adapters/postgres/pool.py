@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from time import monotonic
 from typing import Any, Final
 
 import asyncpg  # type: ignore[import-untyped]
@@ -15,7 +16,10 @@ from casenotes.adapters.sql.connections import Row
 from casenotes.core.errors import LedgerUnavailable
 
 _LAST_WORDS_SECONDS: Final = 5
-"""How long an unfinished transaction's end, and the closing of the pool, may take before connections are dropped."""
+"""How long the end of an unfinished transaction, and a goodbye, may take before a connection is dropped."""
+
+_IDLE_SECONDS: Final = 300
+"""How long a connection may be left unused before it is closed, when another is given back."""
 
 
 @define(eq=False)
@@ -66,7 +70,7 @@ class PostgresConnection:
 
 @define(eq=False)
 class PostgresPool:
-    """All connections of one ledger. Each is opened when it is needed, in the event loop of whoever asks first.
+    """All connections of one ledger, each opened when it is needed.
 
     At most ``size`` are open at once; one that is not free within ``turn_seconds`` is not waited for any longer.
     Behind a pooler even a single statement needs a transaction, for its parts may else go to different servers.
@@ -76,8 +80,10 @@ class PostgresPool:
     turn_seconds: float
     arguments: Mapping[str, Any]
     is_behind_pooler: bool = False
-    _pool: Any = field(default=None, init=False)
+    _free: list[tuple[Any, float]] = field(factory=list, init=False)
+    """Drivers that nobody has, with the time since when; the one that was given back last is lent first."""
     _turns: asyncio.Semaphore = field(init=False)
+    _is_closed: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._turns = asyncio.Semaphore(self.size)
@@ -87,30 +93,43 @@ class PostgresPool:
         """How many connections are out at the moment."""
         return self.size - self._turns._value
 
-    @asynccontextmanager
-    async def lend(self, beginning: str) -> AsyncIterator[PostgresConnection]:
+    def lend(self, beginning: str) -> Lending:
         """A connection whose transactions begin in this way; what is not committed in the block is undone."""
-        await self._take_turn()
-        try:
-            pool = await self._opened()
-            driver = await pool.acquire()
-            connection = PostgresConnection(driver, beginning, not self.is_behind_pooler)
-            try:
-                yield connection
-            finally:
-                await self._take_back(driver, connection)
-        finally:
-            self._turns.release()
+        return Lending(self, beginning)
 
     async def close(self) -> None:
-        """Close all connections, those that are out as soon as they are given back, or after some seconds."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            try:
-                async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                    await pool.close()
-            except TimeoutError:
-                pool.terminate()
+        """Close all connections, those that are out as soon as they are given back."""
+        self._is_closed = True
+        free, self._free = self._free, []
+        for driver, _ in free:
+            with suppress(Exception):
+                await driver.close(timeout=_LAST_WORDS_SECONDS)
+
+    async def take(self) -> Any:
+        """A driver, for whoever gives it back."""
+        await self._take_turn()
+        try:
+            while self._free:
+                driver, _ = self._free.pop()
+                if (
+                    not driver.is_closed()
+                ):  # told by the loop, which has seen it close: no need to ask the server
+                    return driver
+            return await self._opened()
+        except BaseException:
+            self._turns.release()
+            raise
+
+    def give_back(self, driver: Any, *, is_lost: bool) -> None:
+        """Take a driver back; one of which nobody knows what it is in the middle of is dropped."""
+        now = monotonic()
+        if is_lost or self._is_closed:
+            driver.terminate()
+        elif not driver.is_closed():
+            self._free.append((driver, now))
+        if self._free and now - self._free[0][1] > _IDLE_SECONDS:
+            self._free.pop(0)[0].terminate()
+        self._turns.release()
 
     async def _take_turn(self) -> None:
         if not self._turns.locked():
@@ -123,25 +142,41 @@ class PostgresPool:
             raise LedgerUnavailable("the ledger is busy: no connection became free in time") from None
 
     async def _opened(self) -> Any:
-        if self._pool is None:
-            self._pool = asyncpg.create_pool(
-                min_size=0, max_size=self.size, init=_prepare, reset=_leave, **self.arguments
-            )
-        return await self._pool
-
-    async def _take_back(self, driver: Any, connection: PostgresConnection) -> None:
-        """Undo what was left open, and never let a connection go back in a state that nobody knows."""
+        driver = await asyncpg.connect(**self.arguments)
         try:
-            if not connection.is_lost and driver.is_in_transaction():
-                async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                    await connection.told("ROLLBACK")
+            # JSON passes as text: the ledger's own reader and writer make it, the same on every database.
+            await driver.set_type_codec(
+                "jsonb", schema="pg_catalog", encoder=str, decoder=json.loads, format="text"
+            )
         except BaseException:
-            connection.is_lost = True
+            driver.terminate()
             raise
+        return driver
+
+
+class Lending:
+    """A connection lent for a block."""
+
+    __slots__ = ("_beginning", "_connection", "_driver", "_pool")
+
+    def __init__(self, pool: PostgresPool, beginning: str) -> None:
+        self._pool, self._beginning = pool, beginning
+
+    async def __aenter__(self) -> PostgresConnection:
+        self._driver = await self._pool.take()
+        self._connection = PostgresConnection(self._driver, self._beginning, not self._pool.is_behind_pooler)
+        return self._connection
+
+    async def __aexit__(self, *_: object) -> None:
+        is_lost = True
+        try:
+            if not self._connection.is_lost and self._driver.is_in_transaction():
+                with suppress(Exception):  # dropped then, and undone by the server
+                    async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                        await self._driver.execute("ROLLBACK")
+            is_lost = self._connection.is_lost or self._driver.is_in_transaction()
         finally:
-            if connection.is_lost:
-                driver.terminate()
-            await self._pool.release(driver)
+            self._pool.give_back(self._driver, is_lost=is_lost)
 
 
 @frozen
@@ -156,12 +191,3 @@ class PostgresConnections:
 
     async def close(self) -> None:
         await self.pool.close()
-
-
-async def _prepare(driver: Any) -> None:
-    # JSON passes as text: the ledger's own reader and writer make it, the same on every database.
-    await driver.set_type_codec("jsonb", schema="pg_catalog", encoder=str, decoder=json.loads, format="text")
-
-
-async def _leave(_: Any) -> None:
-    """Nothing to clean: a connection comes back without a transaction, and no setting of a session is ever made."""

@@ -38,20 +38,36 @@ class Group(Generic[Entry, Result]):
     _writers: set[asyncio.Task[None]] = field(factory=set, init=False)
 
     async def put(self, entry: Entry) -> Result:
-        """Store an entry; return when it is durable. Whoever stops waiting does not stop it."""
+        """Store an entry; return when it is durable."""
+        if self._writing < self.abreast:
+            return await self._put_at_once(entry)
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((entry, future))
-        if self._writing < self.abreast:
-            self._writing += 1
-            writer = asyncio.create_task(self._write(), name="casenotes group commit")
-            self._writers.add(writer)
-            writer.add_done_callback(self._writers.discard)
         return await future
 
     async def done(self) -> None:
         """Return when nothing is being written."""
         while self._writers:
             await asyncio.wait(set(self._writers))
+
+    async def _put_at_once(self, entry: Entry) -> Result:
+        self._writing += 1
+        try:
+            [outcome] = await self.write([entry])
+        finally:
+            self._leave()
+        if isinstance(outcome, Failed):
+            raise outcome.reason
+        return outcome
+
+    def _leave(self) -> None:
+        """Go, or let a task go on for those who have come meanwhile."""
+        if not self._waiting:
+            self._writing -= 1
+            return
+        writer = asyncio.create_task(self._write(), name="casenotes group commit")
+        self._writers.add(writer)
+        writer.add_done_callback(self._writers.discard)
 
     async def _write(self) -> None:
         try:

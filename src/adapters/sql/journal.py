@@ -38,7 +38,7 @@ _COUNT = sa.select(_number(agent_step).label("step_count"), _number(tool_invocat
 
 
 @cache
-def _add(dialect: Dialect, table: sa.Table) -> Insert:
+def add_to(dialect: Dialect, table: sa.Table) -> Insert:
     """Insert a row if its run is RUNNING, and stays so until this is committed (hence the shared lock)."""
     names = [column.name for column in table.c if column.name != "id"]
     running = (
@@ -86,6 +86,6 @@ class JournalWriter(JournalReader):
         await self._add(tool_invocation, to_row(tool))
 
     async def _add(self, table: sa.Table, row: Row) -> None:
-        if await self._transaction.run(_add(self._transaction.dialect, table), row) == 0:
+        if await self._transaction.run(add_to(self._transaction.dialect, table), row) == 0:
             reason = await why_not_running(self._transaction, row["session_id"], row["run_id"])
             raise reason or ValueError(f"the run has a row with sequence {row['sequence']} already")
