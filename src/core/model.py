@@ -16,7 +16,8 @@ from casenotes.core.text import (
     bounded_text,
     clean,
     clean_json,
-    clean_optional,
+    clean_name,
+    told_count,
 )
 from casenotes.core.words import AgentFlow, CaseSource, CaseStatus, RunStatus, SessionStatus, StepStatus
 
@@ -181,22 +182,25 @@ class DiagnosisRun:
         output_tokens: int | None = None,
         duration_ms: int | None = None,
     ) -> AgentStep:
-        """A step of this run: it carries this run's id and session id. Input and output are cleaned and bounded."""
+        """A step of this run: it carries this run's id and session id.
+
+        Input and output are cleaned and bounded, names to less; a count that is no whole number is unknown.
+        """
         return AgentStep(
             run_id=self.run_id,
             session_id=self.session_id,
             sequence=sequence,
-            agent_name=clean(agent_name),
-            step_type=clean(step_type),
+            agent_name=clean_name(agent_name),
+            step_type=clean_name(step_type),
             status=status,
             created_at=at,
-            model=clean_optional(model),
+            model=None if model is None else clean_name(model),
             input=bounded_text(input),
             output=bounded_text(output),
             error_message=bounded_text(error_message),
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            duration_ms=duration_ms,
+            input_tokens=told_count(input_tokens),
+            output_tokens=told_count(output_tokens),
+            duration_ms=told_count(duration_ms),
         )
 
     def tool_call(
@@ -218,7 +222,7 @@ class DiagnosisRun:
             run_id=self.run_id,
             session_id=self.session_id,
             sequence=sequence,
-            tool_name=clean(tool_name),
+            tool_name=clean_name(tool_name),
             arguments=bounded(arguments if isinstance(arguments, Mapping) else {}).value,
             result=kept.value,
             result_truncated=kept.truncated,
@@ -227,7 +231,7 @@ class DiagnosisRun:
             created_at=at,
             step_sequence=step_sequence,
             error_message=bounded_text(error_message),
-            duration_ms=duration_ms,
+            duration_ms=told_count(duration_ms),
         )
 
     def succeed(

@@ -24,6 +24,12 @@ JsonObject: TypeAlias = dict[str, Json]
 LIMIT_BYTES = 64 * 1024
 """The most UTF-8 bytes of one stored result or output."""
 
+NAME_BYTES = 1024
+"""The most UTF-8 bytes of the name of an agent, a tool, a model or a kind of step."""
+
+MOST_COUNTED = 2**53 - 1
+"""The largest whole number that every reader of JSON holds exactly."""
+
 MAX_DEPTH = 64
 """JSON nested deeper than this is stored as text: some parsers give up on it."""
 
@@ -50,6 +56,16 @@ def settle(text: str) -> str:
 def clean(text: str) -> str:
     """Text as it may be stored, shown, logged or sent to a model: settled, and with its secrets redacted."""
     return redact(settle(text))
+
+
+def clean_name(text: str) -> str:
+    """``clean``, cut to the little that a name, of an agent, a tool or a model, may take."""
+    return cut(clean(text[:NAME_BYTES]), NAME_BYTES)
+
+
+def told_count(value: object) -> int | None:
+    """A count or a duration that somebody told, ``None`` unless it is a whole number that every store holds."""
+    return value if type(value) is int and 0 <= value <= MOST_COUNTED else None
 
 
 def clean_optional(text: str | None) -> str | None:

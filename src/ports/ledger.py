@@ -31,7 +31,6 @@ from casenotes.core.model import (
     HistoricalSession,
     IdempotencyKey,
     RunKey,
-    RunMetrics,
     ToolInvocation,
 )
 from casenotes.core.seal import ChainHead, RunSeal
@@ -80,13 +79,13 @@ class Sessions(SessionsView, Protocol):
         """
         ...
 
-    async def touch(
-        self, session_id: str, *, at: datetime, expires_at: datetime | None, answered: bool
-    ) -> None:
-        """Mark activity: ``last_active_at`` rises to ``at`` (it never falls), ``expires_at`` is set.
+    async def use(self, session: ChatSession) -> None:
+        """Store the session, or mark activity on the one of its id that is there: ``last_active_at`` rises to this
+        one's (it never falls), ``expires_at`` becomes this one's, and all else is left as it is.
 
-        ``answered`` raises ``message_pair_count`` by one; of touches at the same time none is lost. An unknown
-        session is left unknown.
+        Either way the row stays until this unit of work ends: whoever would erase it waits.
+
+        Of those that use one id at the same time none is lost: one row results and nobody fails.
         """
         ...
 
@@ -137,6 +136,13 @@ class Runs(RunsView, Protocol):
         """The run as ``get`` gives it, kept unchanged by others until this unit of work ends."""
         ...
 
+    async def lock_to_end(self, session_id: str, run_id: str) -> tuple[DiagnosisRun, ChainHead] | None:
+        """The run as ``lock`` gives it with its session's chain as ``sessions.lock_chain`` gives it, both kept.
+
+        ``None`` unless both are there, the run and its session.
+        """
+        ...
+
     async def lock_latest(self, session_id: str) -> DiagnosisRun | None:
         """The run as ``latest`` gives it, kept unchanged by others until this unit of work ends."""
         ...
@@ -146,7 +152,8 @@ class Runs(RunsView, Protocol):
         and its seal, whose digest becomes the run's, and the last of its session's chain.
 
         Its session is touched with it: ``last_active_at`` rises to the run's ``updated_at``, ``expires_at`` is set
-        unless it is ``None``, and ``message_pair_count`` rises by one if ``core.rules.counts_as_turn``.
+        unless it is ``None``, and ``message_pair_count`` rises by one if ``core.rules.counts_as_turn``; of runs that
+        end at the same time none is lost.
 
         A seal that does not continue the chain of a session that is there is a ``ValueError``, and nothing changes.
         The stored run must be RUNNING; else ``InvalidTransition``, and nothing changes: of two that end the same
@@ -185,8 +192,10 @@ class JournalView(Protocol):
         """The run's tool calls by ``sequence``; rows of other runs are never among them."""
         ...
 
-    async def count(self, session_id: str, run_id: str) -> RunMetrics:
-        """How many steps and tool calls the run has, counted from its rows and no others."""
+    async def entries(
+        self, session_id: str, run_id: str
+    ) -> tuple[Sequence[AgentStep], Sequence[ToolInvocation]]:
+        """The run's steps and its tool calls, as ``steps`` and ``tools`` give them, as of one moment."""
         ...
 
 

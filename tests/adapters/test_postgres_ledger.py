@@ -14,8 +14,22 @@ from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.adapters.sql.tables import chat_session as chat_session_table
 from casenotes.adapters.sql.transaction import Transaction
 from casenotes.core.errors import InvalidSettings, LedgerUnavailable
+from casenotes.core.seal import ChainHead
 from casenotes.core.service.feedback import FeedbackDesk
-from casenotes.ports.contract.stage import add_run, answered, at, chat_session, committed, started
+from casenotes.ports.contract.stage import (
+    add_run,
+    answered,
+    at,
+    case_of,
+    chat_session,
+    committed,
+    end,
+    key_named,
+    put_cases,
+    read_run,
+    read_session,
+    started,
+)
 
 WAITS = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
@@ -155,6 +169,114 @@ def test_feedback_without_a_run_id_names_the_run_that_changed_while_runs_arrive(
         assert odd == [], "a run has an active case just when its last rating is useful"
 
     on_ledger(url, scene)
+
+
+def test_run_is_locked_to_end_before_its_session_as_by_whoever_erases_them(url: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        await add_run(ledger, started())
+
+        async def lock() -> object:
+            async with ledger.work() as work:
+                return await work.runs.lock_to_end("s", "r")
+
+        async with ledger.work() as work:
+            await work.sessions.lock_chain("s")
+            waiter = asyncio.create_task(lock())
+            await until(url, WAITS, 1)
+            assert await rows(url, "select run_id from diagnosis_run for update skip locked") == []
+        assert await waiter is not None
+
+    on_ledger(url, scene)
+
+
+def test_run_locked_to_end_comes_with_the_chain_that_it_waited_for(url: str) -> None:
+    """Under READ COMMITTED: the head is the one that the other left, not that of the statement's beginning."""
+
+    async def scene(ledger: SqlLedger) -> None:
+        await add_run(ledger, started("r-1"))
+        await add_run(ledger, started("r-2", seconds=1))
+
+        async def lock() -> ChainHead:
+            async with ledger.work() as work:
+                locked = await work.runs.lock_to_end("s", "r-2")
+            assert locked is not None
+            return locked[1]
+
+        async with ledger.work() as work:
+            ended = await end(work, answered(started("r-1")))
+            waiter = asyncio.create_task(lock())
+            await until(url, WAITS, 1)
+            await work.commit()
+        assert await waiter == ChainHead(1, ended.digest)
+
+    on_ledger(url, scene)
+
+
+def test_session_begun_while_what_is_left_of_it_is_erased_keeps_its_row(url: str) -> None:
+    """As when two erase a session at once: the second finds no row of it, and yet has work to do."""
+
+    async def scene(ledger: SqlLedger) -> None:
+        async with committed(ledger) as work:
+            await work.keys.claim(key_named("k"))
+
+        async def erase() -> None:
+            async with committed(ledger) as work:
+                await work.erase("s", at=at(1))
+
+        async def begin() -> None:
+            async with committed(ledger) as work:
+                await work.sessions.use(chat_session("s", seconds=2))
+                await work.runs.add(started("r", seconds=2))
+
+        async with ledger.work() as work:
+            await work.sessions._transaction.one(sa.text("select key from idempotency_key for update"))
+            eraser = asyncio.create_task(erase())
+            await until(url, WAITS, 1)
+            beginner = asyncio.create_task(begin())
+            await done_or_waiting(beginner, url, 2)
+        await asyncio.gather(eraser, beginner)
+        assert await read_run(ledger, "s", "r") is not None
+        assert await read_session(ledger, "s") == chat_session("s", seconds=2)
+
+    on_ledger(url, scene)
+
+
+def test_run_begun_while_its_session_is_erased_and_rated_then_leaves_no_case(url: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        await add_run(ledger, started("r-old"))
+        await put_cases(ledger, case_of("r-old"))
+
+        async def erase() -> None:
+            async with committed(ledger) as work:
+                await work.erase("s", at=at(1))
+
+        async def rate() -> None:
+            async with committed(ledger) as work:
+                if await work.runs.lock("s", "r") is not None:
+                    await work.cases.put(case_of("r"))
+
+        async with ledger.work() as holding:
+            await holding.sessions._transaction.one(sa.text("select id from case_library for update"))
+            async with committed(ledger) as beginning:
+                await beginning.sessions.use(chat_session())
+                await beginning.runs.add(started("r", seconds=2))
+                eraser = asyncio.create_task(erase())
+                await until(url, WAITS, 1)
+            await until(url, f"{WAITS} and query like 'DELETE FROM case_library%'", 1)
+            rater = asyncio.create_task(rate())
+            await done_or_waiting(rater, url, 2)
+        await asyncio.gather(eraser, rater)
+        assert await rows(url, "select diagnosis_id from case_library") == []
+
+    on_ledger(url, scene)
+
+
+async def done_or_waiting(task: asyncio.Task[None], url: str, number: int) -> None:
+    """Wait until the task has ended, or so many wait for a lock."""
+    while True:
+        if task.done() or len(await rows(url, WAITS)) == number:
+            return
+        await asyncio.sleep(0.01)
 
 
 def test_latest_run_that_is_erased_while_it_is_waited_for_is_not_given(url: str) -> None:

@@ -20,7 +20,7 @@ from casenotes.ports.contract.isolation import IsolationContract
 from casenotes.ports.contract.keys import KeysContract
 from casenotes.ports.contract.leases import LeasesContract
 from casenotes.ports.contract.snapshot import SnapshotContract
-from casenotes.ports.contract.stage import at, chat_session, committed, started
+from casenotes.ports.contract.stage import answered, at, chat_session, committed, end, started
 from casenotes.ports.ledger import Ledger
 
 
@@ -53,10 +53,10 @@ def test_many_at_once_share_few_server_connections_and_leave_no_statement_prepar
         async def write(number: int) -> None:
             async with committed(ledger) as work:
                 await work.sessions.ensure(chat_session("s"))
-                await work.sessions.touch("s", at=at(number), expires_at=None, answered=True)
                 run = await work.runs.add(started(f"r-{number}"))
             async with committed(ledger) as work:
                 await work.journal.add_tool(run.tool_call(1, "logs.search", at(), result={"of": number}))
+                await end(work, answered(run))
             async with ledger.view() as view:
                 (tool,) = await view.journal.tools("s", f"r-{number}")
                 assert tool.result == {"of": number}

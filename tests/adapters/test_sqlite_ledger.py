@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from casenotes.adapters.sql.ledger import SqlLedger, SqlView
 from casenotes.adapters.sql.tables import chat_session as chat_session_table
@@ -21,6 +22,7 @@ from casenotes.ports.contract.stage import (
     at,
     chat_session,
     committed,
+    end,
     end_run,
     started,
 )
@@ -105,8 +107,7 @@ def test_fifty_writers_and_readers_at_once_wait_for_one_another(ledger_path: Pat
         async def write(number: int) -> None:
             async with committed(ledger) as work:
                 await work.sessions.ensure(chat_session("s"))
-                await work.sessions.touch("s", at=at(number), expires_at=None, answered=True)
-                await work.runs.add(started(f"r-{number}"))
+                await end(work, answered(await work.runs.add(started(f"r-{number}"))))
 
         async def read() -> None:
             async with ledger.view() as view:
@@ -189,7 +190,7 @@ def test_number_that_no_column_holds_is_refused_and_writes_nothing(ledger_path: 
         run = await add_run(ledger, started())
         async with ledger.work() as work:
             with pytest.raises(ValueError, match="too large"):
-                await work.journal.add_step(run.step(1, "planner", at(), input_tokens=2**70))
+                await work.journal.add_step(evolve(run.step(1, "planner", at()), input_tokens=2**70))
             await work.commit()
         async with ledger.view() as view:
             assert not await view.journal.steps("s", "r")

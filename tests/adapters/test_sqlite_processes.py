@@ -12,7 +12,7 @@ from casenotes.adapters.sqlite import open_ledger
 WRITE_TEN = """
 import asyncio, sys
 from casenotes.adapters.sqlite import open_ledger
-from casenotes.ports.contract.stage import at, chat_session, committed, started
+from casenotes.ports.contract.stage import answered, chat_session, committed, end, started
 
 async def main():
     ledger = open_ledger(sys.argv[1])
@@ -20,8 +20,7 @@ async def main():
     async def write(number):
         async with committed(ledger) as work:
             await work.sessions.ensure(chat_session("s"))
-            await work.sessions.touch("s", at=at(number), expires_at=None, answered=True)
-            await work.runs.add(started(f"r-{sys.argv[2]}-{number}"))
+            await end(work, answered(await work.runs.add(started(f"r-{sys.argv[2]}-{number}"))))
 
     await asyncio.gather(*(write(number) for number in range(10)))
     await ledger.close()

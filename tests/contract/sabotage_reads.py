@@ -12,7 +12,7 @@ from typing import cast
 from attrs import evolve
 from contract.sabotage import BrokenLedger, Overlay
 
-from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, RunMetrics, ToolInvocation
+from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, ToolInvocation
 from casenotes.core.text import Json
 from casenotes.core.views import RunSummary, SessionOverview
 from casenotes.ports.ledger import LedgerView, UnitOfWork
@@ -38,15 +38,19 @@ class IgnoresTheRunIdOfSteps(BrokenLedger):
         return Overlay(view, journal=Overlay(view.journal, steps=steps))
 
 
-class CountsTheWholeSession(BrokenLedger):
+class GivesTheEntriesOfTheWholeSession(BrokenLedger):
     def in_view(self, view: LedgerView) -> object:
-        async def count(session_id: str, run_id: str) -> RunMetrics:
-            counts = [
-                await view.journal.count(session_id, run.run_id) for run in await runs_of(view, session_id)
+        async def entries(
+            session_id: str, run_id: str
+        ) -> tuple[Sequence[AgentStep], Sequence[ToolInvocation]]:
+            found = [
+                await view.journal.entries(session_id, run.run_id) for run in await runs_of(view, session_id)
             ]
-            return RunMetrics(sum(c.step_count for c in counts), sum(c.tool_call_count for c in counts))
+            return [step for steps, _ in found for step in steps], [
+                tool for _, tools in found for tool in tools
+            ]
 
-        return Overlay(view, journal=Overlay(view.journal, count=count))
+        return Overlay(view, journal=Overlay(view.journal, entries=entries))
 
 
 class BreaksTiesByTheSmallestId(BrokenLedger):

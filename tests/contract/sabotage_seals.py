@@ -54,6 +54,26 @@ class SharesOneChainAmongSessions(BrokenLedger):
         return Overlay(work, sessions=sessions, runs=Overlay(work.runs, end=end))
 
 
+class LocksTheRunAndNotItsChain(BrokenLedger):
+    """The head is that of a moment before."""
+
+    def in_work(self, work: UnitOfWork) -> object:
+        async def lock_to_end(session_id: str, run_id: str) -> tuple[DiagnosisRun, ChainHead] | None:
+            locked = await work.runs.lock_to_end(session_id, run_id)
+            return None if locked is None else (locked[0], ChainHead(max(locked[1].count - 1, 0), None))
+
+        return Overlay(work, runs=Overlay(work.runs, lock_to_end=lock_to_end))
+
+
+class EndsARunWithoutItsSession(BrokenLedger):
+    def in_work(self, work: UnitOfWork) -> object:
+        async def lock_to_end(session_id: str, run_id: str) -> tuple[DiagnosisRun, ChainHead] | None:
+            run = await work.runs.lock(session_id, run_id)
+            return None if run is None else (run, await work.sessions.lock_chain(session_id))
+
+        return Overlay(work, runs=Overlay(work.runs, lock_to_end=lock_to_end))
+
+
 class ForgetsTombstones(BrokenLedger):
     def in_view(self, view: LedgerView) -> object:
         async def tombstones(session_id: str) -> Sequence[Tombstone]:

@@ -12,7 +12,15 @@ from attrs import evolve
 from contract.sabotage import BrokenLedger, Overlay
 
 from casenotes.core.errors import InvalidTransition
-from casenotes.core.model import AgentStep, Case, DiagnosisRun, IdempotencyKey, RunKey, ToolInvocation
+from casenotes.core.model import (
+    AgentStep,
+    Case,
+    ChatSession,
+    DiagnosisRun,
+    IdempotencyKey,
+    RunKey,
+    ToolInvocation,
+)
 from casenotes.core.seal import RunSeal
 from casenotes.core.views import Erasure
 from casenotes.ports.ledger import Ledger, LedgerView, UnitOfWork
@@ -148,10 +156,32 @@ class ViewThatWrites(BrokenLedger):
             await work.commit()
 
 
-class LosesTouchesAtOnce(BrokenLedger):
+class LowersTheActivityOfASession(BrokenLedger):
+    """What is given replaces what is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: dict[str, ChatSession] = {}
+
+    def in_view(self, view: LedgerView) -> object:
+        async def get(session_id: str) -> ChatSession | None:
+            return self.given.get(session_id) or await view.sessions.get(session_id)
+
+        return Overlay(view, sessions=Overlay(view.sessions, get=get))
+
+    def in_work(self, work: UnitOfWork) -> object:
+        async def use(session: ChatSession) -> None:
+            await work.sessions.use(session)
+            self.given[session.session_id] = session
+
+        return Overlay(work, sessions=Overlay(work.sessions, use=use))
+
+
+class LosesTurnsAtOnce(BrokenLedger):
     """Each writes the count that it read before it waited for its turn."""
 
     waiting = 0
+    lost = 0
 
     @asynccontextmanager
     async def work(self) -> AsyncIterator[UnitOfWork]:
@@ -163,14 +193,21 @@ class LosesTouchesAtOnce(BrokenLedger):
         finally:
             self.waiting -= 1
 
-    def in_work(self, work: UnitOfWork) -> object:
-        async def touch(
-            session_id: str, *, at: datetime, expires_at: datetime | None, answered: bool
-        ) -> None:
-            counted = answered and self.waiting == 1
-            await work.sessions.touch(session_id, at=at, expires_at=expires_at, answered=counted)
+    def in_view(self, view: LedgerView) -> object:
+        async def get(session_id: str) -> ChatSession | None:
+            session = await view.sessions.get(session_id)
+            if session is None:
+                return None
+            return evolve(session, message_pair_count=session.message_pair_count - self.lost)
 
-        return Overlay(work, sessions=Overlay(work.sessions, touch=touch))
+        return Overlay(view, sessions=Overlay(view.sessions, get=get))
+
+    def in_work(self, work: UnitOfWork) -> object:
+        async def end(run: DiagnosisRun, seal: RunSeal, *, expires_at: datetime | None) -> None:
+            await work.runs.end(run, seal, expires_at=expires_at)
+            self.lost += self.waiting > 1
+
+        return Overlay(work, runs=Overlay(work.runs, end=end))
 
 
 class SaysItRenewedEverybodysLease(BrokenLedger):

@@ -33,7 +33,10 @@ BROKEN_LEDGERS: dict[type[BrokenLedger], tuple[str, Arguments]] = {
         "test_steps_and_tool_calls_of_one_run_are_not_among_those_of_another",
         {},
     ),
-    reads.CountsTheWholeSession: ("test_count_is_of_this_runs_rows_only", {}),
+    reads.GivesTheEntriesOfTheWholeSession: (
+        "test_entries_are_this_runs_steps_and_tool_calls_only",
+        {},
+    ),
     reads.BreaksTiesByTheSmallestId: ("test_latest_run_breaks_equal_timestamps_by_insertion_order", {}),
     reads.BreaksTiesByTheRunId: (
         "test_store_and_core_rules_agree_on_the_latest_run_and_on_the_order",
@@ -57,7 +60,11 @@ BROKEN_LEDGERS: dict[type[BrokenLedger], tuple[str, Arguments]] = {
     writes.GivesAKeyToTwo: ("test_of_many_that_claim_one_name_at_once_exactly_one_gets_none", {}),
     reads.ViewSeesLaterCommits: ("test_view_does_not_see_what_others_commit_after_its_first_read", {}),
     writes.ViewThatWrites: ("test_view_has_no_way_to_write", {}),
-    writes.LosesTouchesAtOnce: ("test_of_touches_at_once_none_is_lost", {}),
+    writes.LowersTheActivityOfASession: ("test_use_never_lowers_last_active_at", {}),
+    writes.LosesTurnsAtOnce: (
+        "test_of_answered_runs_that_end_at_once_each_counts_a_message_pair",
+        {},
+    ),
     writes.LocksNothing: ("test_locked_latest_run_is_kept_unchanged_by_others_until_the_work_ends", {}),
     reads.ReadsAStringAsJson: ("test_tool_result_comes_back_equal_and_of_the_same_type", {}),
     reads.FoldsSessionIds: ("test_session_ids_are_compared_exactly", {}),
@@ -77,6 +84,8 @@ BROKEN_LEDGERS: dict[type[BrokenLedger], tuple[str, Arguments]] = {
         {"head": ChainHead(0, None)},
     ),
     seals.SharesOneChainAmongSessions: ("test_chains_of_sessions_are_apart", {}),
+    seals.LocksTheRunAndNotItsChain: ("test_run_locked_to_end_comes_with_its_sessions_chain", {}),
+    seals.EndsARunWithoutItsSession: ("test_run_without_a_session_is_not_locked_to_end", {}),
     seals.ForgetsTombstones: ("test_erase_leaves_a_tombstone_that_counts_and_says_when", {}),
     seals.KeepsTheLastTombstoneOnly: ("test_session_used_anew_begins_a_new_chain", {}),
     seals.ErasesWhatIsNotIdle: ("test_erase_of_what_is_not_idle_leaves_it_as_it_is", {}),

@@ -61,7 +61,7 @@ async def kill_at_moments(children: Nursery, life: str, url: str, context: str, 
 RECORDING = ("before ledger.record", "before ledger.transact.commit", "after ledger.transact.commit")
 MOMENTS = {
     "chat": (
-        "before ledger.transact.sessions.ensure",
+        "before ledger.transact.sessions.use",
         "before ledger.transact.runs.add",
         "before ledger.transact.runs.end",
         "before ledger.transact.cases.put",
@@ -69,7 +69,7 @@ MOMENTS = {
     ),
     "library": (
         "before ledger.transact.runs.add",
-        "before ledger.transact.runs.lock",
+        "before ledger.transact.runs.lock_to_end",
         "before ledger.transact.runs.end",
         *RECORDING,
     ),

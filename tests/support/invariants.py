@@ -1,4 +1,4 @@
-"""What holds of a ledger after any fault, read from its database by plain SQL, past all that is ours."""
+"""What holds of a ledger after any fault: read from its database by plain SQL, past all that is ours, and verified."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from sqlalchemy.pool import NullPool
 from support.fault_proxy import TASK
 from support.postgres import until
 
+from casenotes.core.breaches import Breach
 from casenotes.core.words import AgentFlow, CaseStatus, Rating, RunStatus
+from casenotes.entrypoints.bootstrap import open_ledger_at, verifying
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -38,11 +40,22 @@ async def assert_sound(url: str) -> None:
     Every run has ended: call it when the runs of dead processes have been ended by their leases.
     """
     assert list(faults_of(await _tables(url))) == []
+    breaches = await _breaches(url)
+    assert not breaches, breaches
     if url.startswith("sqlite"):
         _assert_file_is_free_and_whole(url)
     else:
         await until(url, _IDLE, 0)
     assert_nothing_at_work()
+
+
+async def _breaches(url: str) -> Sequence[Breach]:
+    """What ``casenotes verify`` finds."""
+    ledger = await open_ledger_at(url, migrate_first=False)
+    try:
+        return (await verifying(ledger).all()).breaches
+    finally:
+        await ledger.close()
 
 
 async def _tables(url: str) -> Mapping[str, Sequence[Row]]:

@@ -43,6 +43,7 @@ def heard_in_full(note: Callable[[str, Sequence[Any]], object]) -> Iterator[None
         patch.object(asyncpg.Connection, "fetch", loose(asyncpg.Connection.fetch)),
         patch.object(asyncpg.Connection, "execute", loose(asyncpg.Connection.execute)),
         patch.object(threads, "fetch", listed(threads.fetch)),
+        patch.object(threads, "fetch_plain", listed(threads.fetch_plain)),
         patch.object(threads, "write", listed(threads.write)),
         patch.object(threads, "say", loose(threads.say)),
     ):

@@ -33,9 +33,10 @@ class ThroughWork:
             run = await (
                 view.runs.latest(session_id) if run_id is None else view.runs.get(session_id, run_id)
             )
-            steps = () if run is None else tuple(await view.journal.steps(session_id, run.run_id))
-            tools = () if run is None else tuple(await view.journal.tools(session_id, run.run_id))
-        return StoredTrace(session, run, steps, tools)
+            if run is None:
+                return StoredTrace(session, None)
+            steps, tools = await view.journal.entries(session_id, run.run_id)
+        return StoredTrace(session, run, tuple(steps), tuple(tools))
 
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
         async def add(work: UnitOfWork) -> None:

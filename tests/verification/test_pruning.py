@@ -17,6 +17,7 @@ from verification.conftest import Original, Recorded, restored
 
 import casenotes
 from casenotes.adapters.migration import upgrade
+from casenotes.core.model import ChatSession
 from casenotes.core.service.conversations import Conversations
 from casenotes.core.views import Tombstone
 
@@ -141,7 +142,7 @@ def test_session_that_is_used_while_others_go_stays(backend: Backend) -> None:
             if not gone:  # the list has been read; now the last of it is used, as it were a year later
                 async with here.service.ledger.work() as work:
                     at = clock() + timedelta(days=365)
-                    await work.sessions.touch("s-3", at=at, expires_at=None, answered=False)
+                    await work.sessions.use(ChatSession("s-3", at, at))
                     await work.commit()
             gone.append(erasure.session_id)
         assert sorted(gone) == ["s-1", "s-2"]

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from casenotes.adapters.memory.state import Draft, Snapshot
 from casenotes.adapters.rows import Row, from_row, to_row
-from casenotes.core.model import AgentStep, RunMetrics, ToolInvocation
+from casenotes.core.model import AgentStep, ToolInvocation
 
 
 @frozen
@@ -25,11 +25,10 @@ class JournalReader:
         rows = self._snapshot.state.tools.get((session_id, run_id), ())
         return [from_row(ToolInvocation, row) for row in rows]
 
-    async def count(self, session_id: str, run_id: str) -> RunMetrics:
-        state, place = self._snapshot.state, (session_id, run_id)
-        return RunMetrics(
-            step_count=len(state.steps.get(place, ())), tool_call_count=len(state.tools.get(place, ()))
-        )
+    async def entries(
+        self, session_id: str, run_id: str
+    ) -> tuple[Sequence[AgentStep], Sequence[ToolInvocation]]:
+        return await self.steps(session_id, run_id), await self.tools(session_id, run_id)
 
 
 @frozen

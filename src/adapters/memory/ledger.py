@@ -125,12 +125,8 @@ class MemoryLedger:
             )
             if run is None:
                 return StoredTrace(session, None)
-            return StoredTrace(
-                session,
-                run,
-                tuple(await view.journal.steps(session_id, run.run_id)),
-                tuple(await view.journal.tools(session_id, run.run_id)),
-            )
+            steps, tools = await view.journal.entries(session_id, run.run_id)
+            return StoredTrace(session, run, tuple(steps), tuple(tools))
 
     async def check(self) -> None:
         if self._closed:

@@ -77,6 +77,12 @@ class RunsWriter(RunsReader):
     async def lock(self, session_id: str, run_id: str) -> DiagnosisRun | None:
         return await self.get(session_id, run_id)  # units of work take turns: the whole ledger is kept
 
+    async def lock_to_end(self, session_id: str, run_id: str) -> tuple[DiagnosisRun, ChainHead] | None:
+        run, state = await self.get(session_id, run_id), self._snapshot.state
+        if run is None or session_id not in state.sessions:
+            return None
+        return run, state.chains.get(session_id, ChainHead())
+
     async def lock_latest(self, session_id: str) -> DiagnosisRun | None:
         return await self.latest(session_id)
 

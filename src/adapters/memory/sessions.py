@@ -76,20 +76,11 @@ class SessionsWriter(SessionsReader):
         if session.session_id not in self._snapshot.state.sessions:
             self._put(row)
 
-    async def touch(
-        self, session_id: str, *, at: datetime, expires_at: datetime | None, answered: bool
-    ) -> None:
-        active, expires = utc(at), None if expires_at is None else utc(expires_at)
-        row = self._snapshot.state.sessions.get(session_id)
-        if row is not None:
-            self._put(
-                {
-                    **row,
-                    "last_active_at": max(row["last_active_at"], active),
-                    "expires_at": expires,
-                    "message_pair_count": row["message_pair_count"] + answered,
-                }
-            )
+    async def use(self, session: ChatSession) -> None:
+        given = to_row(session)
+        stored = self._snapshot.state.sessions.get(session.session_id, given)
+        active = max(stored["last_active_at"], given["last_active_at"])
+        self._put({**stored, "last_active_at": active, "expires_at": given["expires_at"]})
 
     async def lock_chain(self, session_id: str) -> ChainHead:
         return self._snapshot.state.chains.get(session_id, ChainHead())

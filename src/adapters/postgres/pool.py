@@ -35,12 +35,15 @@ class PostgresConnection:
         await self.told(self._beginning)
 
     async def fetch(self, sql: str, arguments: Sequence[Any]) -> list[Row]:
+        return [dict(record) for record in await self.fetch_plain(sql, arguments)]
+
+    async def fetch_plain(self, sql: str, arguments: Sequence[Any]) -> Sequence[Any]:
         try:
-            records = await self._driver.fetch(sql, *arguments)
+            records: Sequence[Any] = await self._driver.fetch(sql, *arguments)
         except BaseException as fault:
             self._judge(fault)
             raise
-        return [dict(record) for record in records]
+        return records
 
     async def execute(self, sql: str, arguments: Sequence[Any]) -> int:
         status = await self.told(sql, *arguments)

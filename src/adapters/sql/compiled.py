@@ -24,17 +24,19 @@ class Compiled:
     """A statement as a driver takes it.
 
     ``binds`` are its parameters in their order: name, the value where the statement itself has one, and how a value
-    is made ready. ``columns`` are those of its rows that must be made ready, with the way to do it.
+    is made ready. ``columns`` are those of its rows that must be made ready, with the way to do it (NULL never is);
+    ``names`` are all of them, in their order.
     """
 
     sql: str
     binds: tuple[tuple[str, Any, Processor | None], ...]
     columns: tuple[tuple[str, Processor], ...]
+    names: tuple[str, ...] = ()
 
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
         """The driver's arguments. Raises ``ValueError`` for a value that its column does not take."""
         return [
-            value if ready is None else ready(value)
+            value if ready is None or value is None else ready(value)
             for value, ready in [(values.get(name, own), ready) for name, own, ready in self.binds]
         ]
 
@@ -42,7 +44,8 @@ class Compiled:
         """The rows with their values as the models have them; the same dicts."""
         for name, ready in self.columns:
             for row in rows:
-                row[name] = ready(row[name])
+                if (value := row[name]) is not None:
+                    row[name] = ready(value)
         return rows
 
 
@@ -67,7 +70,8 @@ def compiled(statement: Executable, values: Mapping[str, Any], dialect: Dialect)
         (name, own.get(name), compiler.binds[name].type.dialect_impl(dialect).bind_processor(dialect))
         for name in compiler.positiontup or ()
     )
-    made = Compiled(str(compiler), binds, _columns(statement, dialect))
+    names = tuple(str(column.key) for column in getattr(statement, "exported_columns", ()))
+    made = Compiled(str(compiler), binds, _columns(statement, dialect), names)
     _known[key] = (statement, made)
     return made
 

@@ -25,6 +25,10 @@ class Connection(Protocol):
         """The rows of a statement, each a dict of its own."""
         ...
 
+    async def fetch_plain(self, sql: str, arguments: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        """The rows of a statement, each its values in the order of the columns."""
+        ...
+
     async def execute(self, sql: str, arguments: Sequence[Any]) -> int:
         """How many rows a statement wrote."""
         ...

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from casenotes.adapters.rows import to_row
 from casenotes.adapters.signatures import utc
-from casenotes.adapters.sql.sessions import is_idle
+from casenotes.adapters.sql.sessions import ensuring, is_idle
 from casenotes.adapters.sql.tables import (
     agent_step,
     case_library,
@@ -20,6 +20,7 @@ from casenotes.adapters.sql.tables import (
     tool_invocation,
 )
 from casenotes.adapters.sql.transaction import Transaction
+from casenotes.core.model import ChatSession
 from casenotes.core.seal import session_digest
 from casenotes.core.views import Erasure, Tombstone
 
@@ -74,17 +75,26 @@ async def erase_session(
     # and its run goes too. Then the runs, so that nobody adds to them; last the session, as at the end of a run.
     await transaction.all(_LOCK_HISTORY, session)
     await transaction.all(_LOCK_RUNS, session)
+    placed = 0
     if idle_since is None:
         head = await transaction.one(_LOCK_CHAT, session)
+        if head is None:
+            # Whoever begins the session anew meanwhile must wait too: there has to be a row to wait for.
+            row = to_row(ChatSession(session_id, created_at=at, last_active_at=at))
+            placed = await transaction.run(ensuring(transaction.dialect), row)
+            head = await transaction.one(_LOCK_CHAT, session)
     elif (head := await transaction.one(_LOCK_IDLE, session | {"idle_since": utc(idle_since)})) is None:
         return None
+    # Runs that began before the session was held, else one of them might be rated while its cases go.
+    await transaction.all(_LOCK_RUNS, session)
     old = await transaction.run(_HISTORY, session)
     cases = await transaction.run(_CASES, session)
     runs = await transaction.run(_RUNS, session)
     steps = await transaction.run(_STEPS, session)
     tools = await transaction.run(_TOOLS, session)
-    others = [await transaction.run(statement, session) for statement in (_KEYS, _CHAT)]
-    if not any((old, cases, runs, steps, tools, *others)):
+    keys = await transaction.run(_KEYS, session)
+    chats = await transaction.run(_CHAT, session) - placed
+    if not any((old, cases, runs, steps, tools, keys, chats)):
         return None
     tombstone = Tombstone(
         session_digest=session_digest(session_id),

@@ -13,7 +13,8 @@ from casenotes.adapters.sql.dialect import Dialect, Insert
 from casenotes.adapters.sql.runs import this_run, why_not_running
 from casenotes.adapters.sql.tables import agent_step, diagnosis_run, tool_invocation
 from casenotes.adapters.sql.transaction import Transaction
-from casenotes.core.model import AgentStep, RunMetrics, ToolInvocation
+from casenotes.adapters.sql.union import in_order, part, types_of
+from casenotes.core.model import AgentStep, ToolInvocation
 from casenotes.core.words import RunStatus
 
 
@@ -28,13 +29,16 @@ def _rows(table: sa.Table) -> sa.Select[tuple[object, ...]]:
     return sa.select(table).where(_of_run(table)).order_by(table.c.sequence, table.c.id)
 
 
-def _number(table: sa.Table) -> sa.ScalarSelect[int]:
-    return sa.select(sa.func.count()).select_from(table).where(_of_run(table)).scalar_subquery()
-
-
 _STEPS = _rows(agent_step)
 _TOOLS = _rows(tool_invocation)
-_COUNT = sa.select(_number(agent_step).label("step_count"), _number(tool_invocation).label("tool_call_count"))
+_STEP, _TOOL = range(2)
+_TYPES = types_of([*agent_step.c, *tool_invocation.c])
+_ENTRIES = in_order(
+    *(
+        part(kind, table, table.c.keys(), _TYPES).where(_of_run(table))
+        for kind, table in ((_STEP, agent_step), (_TOOL, tool_invocation))
+    )
+)
 
 
 @cache
@@ -69,10 +73,14 @@ class JournalReader:
         rows = await self._transaction.all(_TOOLS, this_run(session_id, run_id))
         return [from_row(ToolInvocation, row) for row in rows]
 
-    async def count(self, session_id: str, run_id: str) -> RunMetrics:
-        row = await self._transaction.one(_COUNT, this_run(session_id, run_id))
-        assert row is not None
-        return RunMetrics(**row)
+    async def entries(
+        self, session_id: str, run_id: str
+    ) -> tuple[Sequence[AgentStep], Sequence[ToolInvocation]]:
+        rows = await self._transaction.all(_ENTRIES, this_run(session_id, run_id))
+        return (
+            [from_row(AgentStep, row) for row in rows if row["kind"] == _STEP],
+            [from_row(ToolInvocation, row) for row in rows if row["kind"] == _TOOL],
+        )
 
 
 @frozen

@@ -26,7 +26,7 @@ from casenotes.adapters.sql.transaction import Transaction
 from casenotes.core.errors import InvalidTransition, RunAlreadyExists, RunNotFound
 from casenotes.core.model import DiagnosisRun, Feedback, RunKey
 from casenotes.core.rules import PREVIEW_LENGTH, counts_as_turn
-from casenotes.core.seal import RunSeal
+from casenotes.core.seal import ChainHead, RunSeal
 from casenotes.core.text import fold
 from casenotes.core.views import RunSummary
 from casenotes.core.words import RunStatus
@@ -41,6 +41,18 @@ newest_first = (_run.created_at.desc(), _run.id.desc())
 _GET = sa.select(*run_columns).where(_this_run)
 _LATEST = sa.select(*run_columns).where(_of_session).order_by(*newest_first).limit(1)
 _LOCK = _GET.with_for_update()
+# The run's row is locked before its session's, as whoever erases them does: rows are locked in the order of the FROM.
+_LOCK_TO_END = (
+    sa.select(
+        *run_columns,
+        chat_session.c.ended_run_count.label("chain_count"),
+        chat_session.c.last_run_digest.label("chain_digest"),
+    )
+    .select_from(diagnosis_run)
+    .join(chat_session, chat_session.c.session_id == _run.session_id)
+    .where(_this_run)
+    .with_for_update()
+)
 _LOCK_LATEST = _LATEST.with_for_update()
 _STATUS = sa.select(_run.status).where(_this_run)
 _POSITION = sa.select(_run.created_at, _run.id).where(_this_run)
@@ -186,6 +198,12 @@ class RunsWriter(RunsReader):
 
     async def lock(self, session_id: str, run_id: str) -> DiagnosisRun | None:
         return _model(await self._transaction.one(_LOCK, this_run(session_id, run_id)))
+
+    async def lock_to_end(self, session_id: str, run_id: str) -> tuple[DiagnosisRun, ChainHead] | None:
+        row = await self._transaction.one(_LOCK_TO_END, this_run(session_id, run_id))
+        if row is None:
+            return None
+        return from_row(DiagnosisRun, row), ChainHead(row["chain_count"], row["chain_digest"])
 
     async def lock_latest(self, session_id: str) -> DiagnosisRun | None:
         return _model(await self._transaction.one(_LOCK_LATEST, {"of_session": session_id}))

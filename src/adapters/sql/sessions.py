@@ -73,24 +73,29 @@ def _page(dialect: Dialect, searched: bool, continued: bool) -> sa.Select[tuple[
 
 
 @cache
-def _ensure(dialect: Dialect) -> Insert:
+def ensuring(dialect: Dialect) -> Insert:
+    """Store a session unless it is there. Writes no row then, and keeps the one that is there from others."""
     insert = dialect.insert(chat_session)
-    # Nothing is changed of a row that is there; but unlike DO NOTHING this locks it.
+    # Unlike DO NOTHING, this locks a row of which it changes nothing.
     return insert.on_conflict_do_update(
         index_elements=["session_id"], set_={"session_id": insert.excluded.session_id}, where=sa.false()
     )
 
 
-_touched = sa.bindparam("at", type_=UtcDateTime)
-_TOUCH = (
-    sa.update(chat_session)
-    .where(_session.session_id == sa.bindparam("touched_id"))
-    .values(
-        last_active_at=sa.case((_session.last_active_at < _touched, _touched), else_=_session.last_active_at),
-        expires_at=sa.bindparam("expires", type_=UtcDateTime),
-        message_pair_count=_session.message_pair_count + sa.bindparam("pairs", type_=sa.Integer),
+@cache
+def _use(dialect: Dialect) -> Insert:
+    insert = dialect.insert(chat_session)
+    given, stored = insert.excluded, _session
+    return insert.on_conflict_do_update(
+        index_elements=["session_id"],
+        set_={
+            "last_active_at": sa.case(
+                (stored.last_active_at < given.last_active_at, given.last_active_at),
+                else_=stored.last_active_at,
+            ),
+            "expires_at": given.expires_at,
+        },
     )
-)
 
 
 @frozen
@@ -138,18 +143,10 @@ class SessionsWriter(SessionsReader):
     """``casenotes.ports.ledger.Sessions``."""
 
     async def ensure(self, session: ChatSession) -> None:
-        await self._transaction.run(_ensure(self._transaction.dialect), to_row(session))
+        await self._transaction.run(ensuring(self._transaction.dialect), to_row(session))
 
-    async def touch(
-        self, session_id: str, *, at: datetime, expires_at: datetime | None, answered: bool
-    ) -> None:
-        values = {
-            "touched_id": session_id,
-            "at": utc(at),
-            "expires": None if expires_at is None else utc(expires_at),
-            "pairs": int(answered),
-        }
-        await self._transaction.run(_TOUCH, values)
+    async def use(self, session: ChatSession) -> None:
+        await self._transaction.run(_use(self._transaction.dialect), to_row(session))
 
     async def lock_chain(self, session_id: str) -> ChainHead:
         row = await self._transaction.one(_LOCK_CHAIN, {"session_id": session_id})

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any, Final
 
 import sqlalchemy as sa
+from attrs import frozen
 
 from casenotes.adapters.rows import from_row
+from casenotes.adapters.sql.compiled import Compiled, Processor
+from casenotes.adapters.sql.connections import Row
 from casenotes.adapters.sql.runs import newest_first
 from casenotes.adapters.sql.tables import (
     agent_step,
@@ -17,6 +22,7 @@ from casenotes.adapters.sql.tables import (
     tool_invocation,
 )
 from casenotes.adapters.sql.transaction import Transaction
+from casenotes.adapters.sql.union import part, types_of
 from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, ToolInvocation
 from casenotes.core.views import StoredTrace
 
@@ -28,18 +34,11 @@ _COLUMNS: Final[dict[int, tuple[sa.Column[Any], ...]]] = {
     _STEP: tuple(agent_step.c),
     _TOOL: tuple(tool_invocation.c),
 }
-_TYPES: Final = {column.name: column.type for columns in _COLUMNS.values() for column in columns}
-"""Every column that any of the four has. A name means the same, and has the same type, wherever it stands."""
+_TYPES: Final = types_of(column for columns in _COLUMNS.values() for column in columns)
 
 
 def _part(kind: int, source: sa.FromClause) -> sa.Select[Any]:
-    """The rows of one kind, with the columns of the others empty."""
-    own = {column.name for column in _COLUMNS[kind]}
-    columns = (
-        source.c[name] if name in own else sa.cast(sa.null(), type_).label(name)
-        for name, type_ in _TYPES.items()
-    )
-    return sa.select(sa.literal_column(str(kind), sa.Integer).label("kind"), *columns)
+    return part(kind, source, {column.name for column in _COLUMNS[kind]}, _TYPES)
 
 
 @cache
@@ -58,22 +57,56 @@ def _statement(is_exact: bool) -> sa.CompoundSelect[Any]:
             for kind, table in ((_STEP, agent_step), (_TOOL, tool_invocation))
         ),
     ]
-    whole = sa.union_all(*parts)
-    return whole.order_by(
-        whole.selected_columns.kind, whole.selected_columns.sequence, whole.selected_columns.id
+    # Not ordered: to sort so wide a result takes a database longer than its few rows take here.
+    return sa.union_all(*parts)
+
+
+@frozen
+class _Kind:
+    """How the rows of one kind are read: where its columns stand, and which of them are made ready, and how."""
+
+    names: tuple[str, ...]
+    values: Callable[[Sequence[Any]], tuple[Any, ...]]
+    ready: tuple[tuple[str, Processor], ...]
+
+    def row(self, plain: Sequence[Any]) -> Row:
+        row: Row = dict(zip(self.names, self.values(plain), strict=True))
+        for name, make_ready in self.ready:
+            if (value := row[name]) is not None:
+                row[name] = make_ready(value)
+        return row
+
+
+@cache
+def _kinds(made: Compiled) -> tuple[_Kind, ...]:
+    places = {name: place for place, name in enumerate(made.names)}
+    return tuple(
+        _Kind(
+            names := tuple(column.name for column in columns),
+            itemgetter(*(places[name] for name in names)),
+            tuple((name, ready) for name, ready in made.columns if name in names),
+        )
+        for columns in _COLUMNS.values()
     )
 
 
 async def read_trace(reading: Transaction, session_id: str, run_id: str | None) -> StoredTrace:
     """The session's row, this run of it or its latest, and that run's steps and tool calls."""
     values = {"of_session": session_id} if run_id is None else {"of_session": session_id, "of_run": run_id}
-    kinds: tuple[list[dict[str, Any]], ...] = ([], [], [], [])
-    for row in await reading.alone(_statement(run_id is not None), values):
-        kinds[row["kind"]].append(row)
-    sessions, runs, steps, tools = kinds
+    made, found = await reading.alone(_statement(run_id is not None), values)
+    rows: tuple[list[Row], ...] = ([], [], [], [])
+    kinds = _kinds(made)
+    for plain in found:
+        kind = plain[0]
+        rows[kind].append(kinds[kind].row(plain))
+    sessions, runs, steps, tools = rows
     return StoredTrace(
         session=from_row(ChatSession, sessions[0]) if sessions else None,
         run=from_row(DiagnosisRun, runs[0]) if runs else None,
-        agent_steps=tuple(from_row(AgentStep, row) for row in steps),
-        tool_invocations=tuple(from_row(ToolInvocation, row) for row in tools),
+        agent_steps=tuple([from_row(AgentStep, row) for row in sorted(steps, key=_order)]),
+        tool_invocations=tuple([from_row(ToolInvocation, row) for row in sorted(tools, key=_order)]),
     )
+
+
+def _order(row: Row) -> tuple[int, int]:
+    return row["sequence"] or 0, row["id"]

@@ -33,13 +33,18 @@ class Transaction:
             await self._begin()
             return made.finished(await self._connection.fetch(made.sql, arguments))
 
-    async def alone(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row]:
-        """All rows of a statement that reads, and is all that is asked: it sees one moment by itself."""
+    async def alone(
+        self, statement: Executable, values: Mapping[str, Any] | None = None
+    ) -> tuple[Compiled, Sequence[Sequence[Any]]]:
+        """All rows of a statement that reads, and is all that is asked: it sees one moment by itself.
+
+        They are plain, and nothing in them is made ready: the statement's columns tell what is to be done.
+        """
         made, arguments = self._prepared(statement, values)
         with translated(self.dialect):
             if not self._connection.takes_single_statements:
                 await self._begin()
-            return made.finished(await self._connection.fetch(made.sql, arguments))
+            return made, await self._connection.fetch_plain(made.sql, arguments)
 
     async def one(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row | None:
         """The first row, or ``None`` when there is none."""

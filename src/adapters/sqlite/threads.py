@@ -122,6 +122,11 @@ def fetch(connection: sqlite3.Connection, sql: str, arguments: Sequence[Any]) ->
     return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
+def fetch_plain(connection: sqlite3.Connection, sql: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """The rows of a statement, each its values in the order of the columns."""
+    return connection.execute(sql, arguments).fetchall()
+
+
 def write(connection: sqlite3.Connection, sql: str, arguments: Sequence[Any]) -> int:
     """How many rows a statement wrote."""
     return connection.execute(sql, arguments).rowcount
@@ -139,18 +144,24 @@ class ThreadConnection:
     thread: SqliteThread
     beginning: str
     takes_single_statements: bool = True
+    is_in_transaction: bool = field(default=False, init=False)
 
     async def begin(self) -> None:
+        self.is_in_transaction = True  # from now on, though nobody may wait for it
         await self.thread.do(lambda connection: say(connection, self.beginning))
 
     async def fetch(self, sql: str, arguments: Sequence[Any]) -> list[Row]:
         return await self.thread.do(lambda connection: fetch(connection, sql, arguments))
+
+    async def fetch_plain(self, sql: str, arguments: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        return await self.thread.do(lambda connection: fetch_plain(connection, sql, arguments))
 
     async def execute(self, sql: str, arguments: Sequence[Any]) -> int:
         return await self.thread.do(lambda connection: write(connection, sql, arguments))
 
     async def commit(self) -> None:
         await self.thread.do(lambda connection: say(connection, "COMMIT"))
+        self.is_in_transaction = False
 
     async def undo(self) -> None:
         await self.thread.do(roll_back)
@@ -170,6 +181,13 @@ class InnerConnection:
     async def fetch(self, sql: str, arguments: Sequence[Any]) -> list[Row]:
         try:
             return fetch(self._connection, sql, arguments)
+        except sqlite3.Error as error:
+            self._thread.judge(error)
+            raise
+
+    async def fetch_plain(self, sql: str, arguments: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        try:
+            return fetch_plain(self._connection, sql, arguments)
         except sqlite3.Error as error:
             self._thread.judge(error)
             raise
@@ -233,8 +251,9 @@ class SqliteConnections:
             try:
                 yield connection
             finally:
-                # Jobs keep their order: whoever has the thread next finds this done, wait for it or not.
-                await asyncio.shield(connection.undo())
+                if connection.is_in_transaction:
+                    # Jobs keep their order: whoever has the thread next finds this done, wait for it or not.
+                    await asyncio.shield(connection.undo())
 
     async def close(self) -> None:
         threads, self._all, self._free = self._all, [], []

@@ -36,10 +36,9 @@ from casenotes.ports.context import ContextStore
 T = TypeVar("T")
 
 FAULT = "an internal fault ended the run"
-_END_ATTEMPTS = 5
+_END_ATTEMPTS = 7
+"""With the pauses between them some 6 seconds: a database that starts anew is back by then."""
 _FIRST_PAUSE = 0.1
-_LARGEST_COUNT = 2**53 - 1
-"""The largest whole number that every reader of JSON holds exactly."""
 _LEAST_TOLD = 64
 """What even an empty piece counts for: it is kept, and sent, as an event."""
 
@@ -207,9 +206,9 @@ async def _record(event: AgentEvent, recording: Recording) -> None:
                 output=event.output,
                 status=event.status,
                 error_message=event.error_message,
-                input_tokens=_count(event.input_tokens),
-                output_tokens=_count(event.output_tokens),
-                duration_ms=_count(event.duration_ms),
+                input_tokens=event.input_tokens,
+                output_tokens=event.output_tokens,
+                duration_ms=event.duration_ms,
             )
         case ToolCalled():
             await recording.tool(
@@ -219,15 +218,10 @@ async def _record(event: AgentEvent, recording: Recording) -> None:
                 status=event.status,
                 error_message=event.error_message,
                 step_sequence=recording.step_count or None,
-                duration_ms=_count(event.duration_ms),
+                duration_ms=event.duration_ms,
             )
         case GraphMoved(moved):
             recording.moved(moved)
-
-
-def _count(told: object) -> int | None:
-    """A number of tokens or milliseconds; ``None`` for what is none: an agent hands on what its model's server says."""
-    return told if type(told) is int and 0 <= told <= _LARGEST_COUNT else None
 
 
 async def _surely(act: Callable[[], Awaitable[T]]) -> T:

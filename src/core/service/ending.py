@@ -9,8 +9,8 @@ from typing import TypeAlias
 from attrs import evolve
 
 from casenotes.core import rules
-from casenotes.core.model import AgentStep, DiagnosisRun, RunMetrics, ToolInvocation
-from casenotes.core.seal import seal
+from casenotes.core.model import DiagnosisRun, RunMetrics, ToolInvocation
+from casenotes.core.seal import ChainHead, seal
 from casenotes.ports.ledger import UnitOfWork
 
 Outcome: TypeAlias = Callable[[DiagnosisRun, RunMetrics, Sequence[ToolInvocation]], DiagnosisRun]
@@ -18,18 +18,17 @@ Outcome: TypeAlias = Callable[[DiagnosisRun, RunMetrics, Sequence[ToolInvocation
 
 
 async def end_run(
-    work: UnitOfWork, run: DiagnosisRun, outcome: Outcome, *, expires_at: datetime | None
+    work: UnitOfWork, run: DiagnosisRun, head: ChainHead, outcome: Outcome, *, expires_at: datetime | None
 ) -> DiagnosisRun:
     """End a run that ``work`` has locked, and give it as stored; the caller commits.
 
-    Counts, evaluation and seal come from the stored rows. The run becomes the last of its session's chain, its
-    session is touched, and a rating given before makes its case.
+    Counts, evaluation and seal come from the stored rows. The run becomes the last of its session's chain, which
+    stands at ``head`` and is locked too, its session is touched, and a rating given before makes its case.
     """
     key = (run.session_id, run.run_id)
-    steps: Sequence[AgentStep] = await work.journal.steps(*key)
-    tools = await work.journal.tools(*key)
+    steps, tools = await work.journal.entries(*key)
     ended = outcome(run, RunMetrics(len(steps), len(tools)), tools)
-    sealed = seal(ended, steps, tools, await work.sessions.lock_chain(run.session_id))
+    sealed = seal(ended, steps, tools, head)
     await work.runs.end(ended, sealed, expires_at=expires_at)
     case = rules.case_for(ended, ended.updated_at)
     if case is not None:

@@ -93,7 +93,8 @@ class LeaseKeeper:
             await work.sessions.ensure(
                 ChatSession(run.session_id, created_at=run.created_at, last_active_at=run.created_at)
             )
-            return await end_run(work, locked, _orphaned(now), expires_at=None)
+            head = await work.sessions.lock_chain(run.session_id)
+            return await end_run(work, locked, head, _orphaned(now), expires_at=None)
 
         ended = await self.recorder.ledger.transact(end)
         if ended is not None:

@@ -81,10 +81,9 @@ class Recorder:
                     return await self._replay(work, holder, idempotency)
             if not rules.is_new_session_id(session_id):
                 await self._require_known(work, session_id)
-            await work.sessions.ensure(
+            await work.sessions.use(
                 ChatSession(session_id, created_at=now, last_active_at=now, expires_at=expires_at)
             )
-            await work.sessions.touch(session_id, at=now, expires_at=expires_at, answered=False)
             return await work.runs.add(run)
 
         stored = await self.ledger.transact(store)
@@ -266,10 +265,14 @@ class Recording:
         key = (self.run.session_id, self.run.run_id)
 
         async def end(work: UnitOfWork) -> DiagnosisRun:
-            run = rules.owned(await work.runs.lock(*key), *key)
+            locked = await work.runs.lock_to_end(*key)
+            if locked is None:
+                raise RunNotFound(*key)
+            run, head = locked
             if run.digest is not None and run.digest == self._sealed:
                 return run  # it was done before, and the word of it was lost
-            ended = await end_run(work, run, outcome, expires_at=self.now() + self._recorder.context_ttl)
+            expires_at = self.now() + self._recorder.context_ttl
+            ended = await end_run(work, run, head, outcome, expires_at=expires_at)
             self._sealed = ended.digest
             return ended
 

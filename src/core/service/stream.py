@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from typing import TypeAlias
 
 from attrs import define, field, frozen
@@ -84,8 +83,8 @@ class Execution:
 
     async def outcome(self) -> Outcome:
         """Wait for the end."""
-        async with aclosing(self.follow()) as events:
-            async for event in events:
-                if isinstance(event, Outcome):
-                    return event
-        raise AssertionError("an execution ends with its outcome")
+        while True:
+            last = self._events[-1] if self._events else None
+            if isinstance(last, Outcome):
+                return last
+            await self._changed.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import TypeAlias
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -13,6 +14,7 @@ _IPV6_NEIGHBOURHOOD = 64
 """The bits of an IPv6 address that are a customer's; the rest he chooses himself, as often as he likes."""
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach the host."""
     address = _address(host)
@@ -38,6 +40,7 @@ def caller(peer: str | None, forwarded: Iterable[str], proxies: Collection[Netwo
     return str(found)
 
 
+@lru_cache(maxsize=1024)
 def _address(text: str) -> Address | None:
     try:
         address = ipaddress.ip_address(text)

@@ -25,6 +25,8 @@ def callers_admitted(keys: ApiKeys, rates: Rates | None, proxies: Collection[Net
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         if not is_guarded(request):
             return await handler(request)
+        if rates is None and not keys.required:
+            return await handler(request)
         address = caller(request.remote, request.headers.getall("X-Forwarded-For", ()), proxies)
         if not keys.required:
             wait = rates.take(address) if rates else 0

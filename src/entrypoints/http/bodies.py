@@ -35,6 +35,8 @@ async def read_object(request: web.Request, *, optional: bool = False) -> Body:
 
 async def _read(request: web.Request) -> bytes:
     try:
+        if request.content.is_eof():  # all of it came with the head, as most do: nothing is waited for
+            return await request.read()
         async with asyncio.timeout(READ_SECONDS):
             return await request.read()
     except TimeoutError:

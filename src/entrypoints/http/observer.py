@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
 import structlog
 from attrs import frozen
 
 from casenotes.core.model import DiagnosisRun
 from casenotes.core.words import RunStatus
+from casenotes.entrypoints.http.logs import tell
 from casenotes.entrypoints.http.metrics import Metrics
+
+_RUNS = logging.getLogger("casenotes.runs")
 
 
 @frozen
@@ -18,27 +23,26 @@ class RunReporter:
 
     def started(self, run: DiagnosisRun) -> None:
         self.metrics.runs_started.labels(run.agent_flow).inc()
-        _log_of(run.session_id, run.run_id).info("run started", flow=str(run.agent_flow))
+        tell(_RUNS, logging.INFO, "run started", **_named(run))
 
     def ended(self, run: DiagnosisRun) -> None:
         self.metrics.runs_ended.labels(run.agent_flow, run.status).inc()
-        log = _log_of(run.session_id, run.run_id).bind(
-            flow=str(run.agent_flow), status=str(run.status), digest=run.digest
-        )
+        told = _named(run) | {"status": str(run.status), "digest": run.digest}
         if run.duration is not None:
             seconds = run.duration.total_seconds()
             self.metrics.run_seconds.labels(run.agent_flow).observe(seconds)
-            log = log.bind(seconds=round(seconds, 3))
+            told["seconds"] = round(seconds, 3)
         if run.status is RunStatus.FAILED:
-            log.warning("run failed", reason=run.error_message)
+            tell(_RUNS, logging.WARNING, "run failed", **told, reason=run.error_message)
         else:
-            log.info("run ended", degraded=run.degraded, steps=run.step_count, tool_calls=run.tool_call_count)
+            told |= {"degraded": run.degraded, "steps": run.step_count, "tool_calls": run.tool_call_count}
+            tell(_RUNS, logging.INFO, "run ended", **told)
 
     def faulted(self, session_id: str, run_id: str | None, what: str, fault: BaseException) -> None:
         self.metrics.faults.inc()
-        _log_of(session_id, run_id).error("fault", doing=what, exc_info=fault)
+        log: structlog.stdlib.BoundLogger = structlog.get_logger(_RUNS.name)
+        log.error("fault", session_id=session_id, run_id=run_id, doing=what, exc_info=fault)
 
 
-def _log_of(session_id: str, run_id: str | None) -> structlog.stdlib.BoundLogger:
-    log: structlog.stdlib.BoundLogger = structlog.get_logger("casenotes.runs")
-    return log.bind(session_id=session_id, run_id=run_id)
+def _named(run: DiagnosisRun) -> dict[str, object]:
+    return {"session_id": run.session_id, "run_id": run.run_id, "flow": str(run.agent_flow)}

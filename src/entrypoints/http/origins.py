@@ -8,6 +8,7 @@ neither ``Sec-Fetch-Site`` nor ``Origin``, and are not concerned.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -78,6 +79,7 @@ def _same(origin: str, host: str) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
 def _authority(text: str) -> tuple[str, int | None]:
     """The name (in lower case, without brackets) and the port of ``name[:port]``; of anything else, no name."""
     found = _HOST.fullmatch(text)

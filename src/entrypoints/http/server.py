@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -56,6 +57,7 @@ async def serve(
         settings, host=host, port=port, insecure=insecure, diagnostician=diagnostician
     ) as here:
         signals = _signals()
+        gc.freeze()  # what was imported stays: looking it over again would hold up all requests for a while
         print(f"casenotes listens on {here.url}", flush=True)
         await signals.get()
         await here.site.stop()

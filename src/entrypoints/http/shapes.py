@@ -20,7 +20,8 @@ from casenotes.core.words import RunStatus
 
 def moment(at: datetime) -> str:
     """A time, such as ``2026-12-01T00:00:00.000000Z``."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    in_utc = at if at.tzinfo is UTC else at.astimezone(UTC)
+    return in_utc.isoformat("T", "microseconds")[: len("2026-12-01T00:00:00.000000")] + "Z"
 
 
 def moment_or_null(at: datetime | None) -> str | None:

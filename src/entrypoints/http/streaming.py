@@ -12,7 +12,7 @@ from casenotes.core.service.stream import Content, Execution, Note, Outcome, Str
 from casenotes.core.text import Json
 from casenotes.core.words import RunStatus
 from casenotes.entrypoints.http import shapes
-from casenotes.entrypoints.http.envelope import json_line
+from casenotes.entrypoints.http.envelope import json_bytes
 
 EVENT = "message"
 PING_SECONDS = 10.0
@@ -59,5 +59,5 @@ def _end(run: DiagnosisRun) -> tuple[str, Json]:
 
 
 async def _send(response: EventSourceResponse, kind: str, data: Json) -> None:
-    line = json_line({"type": kind, "data": data}).translate(_ESCAPES)
+    line = json_bytes({"type": kind, "data": data}).decode().translate(_ESCAPES)
     await response.send(line, event=EVENT)

@@ -16,6 +16,7 @@ from casenotes.ports.contract.stage import (
     answered,
     at,
     chat_session,
+    end,
     end_run,
     on_fresh_ledger,
     picture,
@@ -23,7 +24,7 @@ from casenotes.ports.contract.stage import (
     read_session,
     started,
 )
-from casenotes.ports.ledger import Ledger, UnitOfWork
+from casenotes.ports.ledger import Body, Ledger, UnitOfWork
 
 
 class Abandoned(Exception):
@@ -123,11 +124,12 @@ class CommitsContract:
     @on_fresh_ledger
     async def test_bodies_at_once_are_each_whole_or_undone(self, ledger: Ledger) -> None:
         await add_run(ledger, started("r-taken", "s-taken"))
+        ending = await add_runs(ledger, *(started(f"r-ending-{n}", "s-taken") for n in range(12)))
 
         async def begin(number: int) -> None:
             async def body(work: UnitOfWork) -> None:
                 await work.sessions.ensure(chat_session(f"s-{number}"))
-                await work.sessions.touch("s-taken", at=at(number), expires_at=None, answered=True)
+                await end(work, answered(ending[number]))
                 await work.runs.add(started("r-taken" if number % 3 == 0 else f"r-{number}", f"s-{number}"))
 
             await ledger.transact(body)
@@ -158,10 +160,18 @@ class CommitsContract:
 
     @on_fresh_ledger
     async def test_run_that_starts_while_its_session_is_erased_has_a_session(self, ledger: Ledger) -> None:
+        await self._start_while_erased(ledger, lambda work: work.sessions.use(chat_session()))
+
+    @on_fresh_ledger
+    async def test_session_that_is_ensured_while_it_is_erased_is_there_with_its_run(
+        self, ledger: Ledger
+    ) -> None:
+        await self._start_while_erased(ledger, lambda work: work.sessions.ensure(chat_session()))
+
+    async def _start_while_erased(self, ledger: Ledger, keep: Body[None]) -> None:
         async def start(run_id: str) -> None:
             async def body(work: UnitOfWork) -> None:
-                await work.sessions.ensure(chat_session())
-                await work.sessions.touch("s", at=at(1), expires_at=None, answered=False)
+                await keep(work)
                 await work.runs.add(started(run_id))
 
             await ledger.transact(body)

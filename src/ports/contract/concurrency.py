@@ -49,15 +49,22 @@ class ConcurrencyContract:
             assert len(await view.sessions.page(query=None, before=None, limit=99)) == 1
 
     @on_fresh_ledger
-    async def test_of_touches_at_once_none_is_lost(self, ledger: Ledger) -> None:
-        async with committed(ledger) as work:
-            await work.sessions.ensure(chat_session())
-
-        async def touch(n: int) -> None:
+    async def test_fifty_that_use_one_session_at_once_make_one_row_and_none_is_lost(
+        self, ledger: Ledger
+    ) -> None:
+        async def use(n: int) -> None:
             async with committed(ledger) as work:
-                await work.sessions.touch("s", at=at(n), expires_at=at(100), answered=True)
+                await work.sessions.use(chat_session(seconds=n))
 
-        await all_at_once(touch(n) for n in range(30))
+        await all_at_once(use((7 * n) % 50) for n in range(50))
+        async with ledger.view() as view:
+            overview = only(await view.sessions.page(query=None, before=None, limit=99))
+        assert overview.session.last_active_at == at(49)
+
+    @on_fresh_ledger
+    async def test_of_answered_runs_that_end_at_once_each_counts_a_message_pair(self, ledger: Ledger) -> None:
+        runs = await add_runs(ledger, *(started(f"r-{n}") for n in range(30)))
+        await all_at_once(end_run(ledger, answered(run, seconds=n)) for n, run in enumerate(runs))
         session = await read_session(ledger, "s")
         assert (session.message_pair_count, session.last_active_at) == (30, at(29))
 
@@ -101,8 +108,9 @@ class ConcurrencyContract:
 
         async def end_it() -> None:
             async with committed(ledger) as work:
-                await work.runs.lock("s", "r")
-                await end(work, running.succeed("a", at(2), await work.journal.count("s", "r")))
+                await work.runs.lock_to_end("s", "r")
+                steps, tools = await work.journal.entries("s", "r")
+                await end(work, running.succeed("a", at(2), RunMetrics(len(steps), len(tools))))
 
         scenes = [step(n) for n in range(8)]
         scenes.insert(4, end_it())
@@ -110,9 +118,9 @@ class ConcurrencyContract:
         refused = [outcome for outcome in outcomes if outcome is not None]
         assert all(isinstance(outcome, InvalidTransition) for outcome in refused), refused
         async with ledger.view() as view:
-            stored, counted = await view.runs.get("s", "r"), await view.journal.count("s", "r")
+            stored, steps = await view.runs.get("s", "r"), await view.journal.steps("s", "r")
         assert stored is not None
-        assert stored.step_count == counted.step_count == 8 - len(refused)
+        assert stored.step_count == len(steps) == 8 - len(refused)
 
     @on_fresh_ledger
     async def test_one_sequence_written_by_two_at_once_is_written_once(self, ledger: Ledger) -> None:
@@ -173,6 +181,16 @@ class ConcurrencyContract:
             return await work.runs.lock("s", "r")
 
         await self._hold_while_another_writes(ledger, lock)
+
+    @on_fresh_ledger
+    async def test_run_locked_to_end_is_kept_unchanged_by_others_until_the_work_ends(
+        self, ledger: Ledger
+    ) -> None:
+        async def lock_to_end(work: UnitOfWork) -> DiagnosisRun | None:
+            locked = await work.runs.lock_to_end("s", "r")
+            return None if locked is None else locked[0]
+
+        await self._hold_while_another_writes(ledger, lock_to_end)
 
     @on_fresh_ledger
     async def test_locked_latest_run_is_kept_unchanged_by_others_until_the_work_ends(

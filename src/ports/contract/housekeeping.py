@@ -91,7 +91,7 @@ class DurabilityContract:
         async with open_ledger() as ledger:
             run = await add_run(ledger, started())
             async with ledger.work() as work:
-                await work.sessions.touch("s", at=run.created_at, expires_at=None, answered=True)
+                await work.sessions.use(chat_session("s", seconds=9))
         async with open_ledger() as ledger:
             assert await read_run(ledger, "s", "r") == run
             assert await read_session(ledger, "s") == chat_session("s"), "uncommitted work was kept"
@@ -127,10 +127,7 @@ class DurabilityContract:
             async def turn(ledger: Ledger, n: int) -> None:
                 async with committed(ledger) as work:
                     await work.sessions.ensure(chat_session())
-                    await work.runs.add(started(f"r-{n}"))
-                    await work.sessions.touch(
-                        "s", at=chat_session().created_at, expires_at=None, answered=True
-                    )
+                    await end(work, answered(await work.runs.add(started(f"r-{n}"))))
 
             await all_at_once(
                 turn(ledger, 2 * n + m) for n in range(10) for m, ledger in enumerate((one, other))

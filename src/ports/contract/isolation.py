@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from casenotes.core.errors import RunNotFound
-from casenotes.core.model import RunMetrics
+from casenotes.core.model import DiagnosisRun
 from casenotes.ports.contract.journal import write_both
 from casenotes.ports.contract.stage import (
     add_run,
@@ -61,6 +61,11 @@ ALIKE_IDS = (
 """Ids that some store or other trims, folds, normalises, matches as a pattern or reads as a number."""
 
 
+def expected(many: int, run: DiagnosisRun) -> list[tuple[int, str]]:
+    """Sequence and content of so many entries of the run, as ``write_both`` writes them."""
+    return [(sequence, run.run_id) for sequence in range(1, many + 1)]
+
+
 class IsolationContract:
     @on_fresh_ledger
     async def test_run_of_another_session_is_not_there(self, ledger: Ledger) -> None:
@@ -68,6 +73,7 @@ class IsolationContract:
         async with ledger.work() as work:
             assert await work.runs.get("t", "r") is None
             assert await work.runs.lock("t", "r") is None
+            assert await work.runs.lock_to_end("t", "r") is None
 
     @on_fresh_ledger
     async def test_latest_run_is_looked_for_in_one_session_only(self, ledger: Ledger) -> None:
@@ -96,15 +102,20 @@ class IsolationContract:
                 assert owners == {(run.session_id, run.run_id)}
 
     @on_fresh_ledger
-    async def test_count_is_of_this_runs_rows_only(self, ledger: Ledger) -> None:
+    async def test_entries_are_this_runs_steps_and_tool_calls_only(self, ledger: Ledger) -> None:
         runs = await add_runs(ledger, started("r-1", "s"), started("r-2", "s"), started("r-3", "t"))
         async with committed(ledger) as work:
             for many, run in enumerate(runs, 1):
                 for sequence in range(1, many + 1):
                     await write_both(work, run, sequence)
         async with ledger.view() as view:
-            counts = [await view.journal.count(run.session_id, run.run_id) for run in runs]
-        assert counts == [RunMetrics(1, 1), RunMetrics(2, 2), RunMetrics(3, 3)]
+            for many, run in enumerate(runs, 1):
+                key = (run.session_id, run.run_id)
+                steps, tools = await view.journal.entries(*key)
+                assert [(step.sequence, step.output) for step in steps] == expected(many, run)
+                assert [(tool.sequence, tool.result) for tool in tools] == expected(many, run)
+                assert list(steps) == list(await view.journal.steps(*key))
+                assert list(tools) == list(await view.journal.tools(*key))
 
     @on_fresh_ledger
     async def test_journal_asked_for_under_another_session_is_empty(self, ledger: Ledger) -> None:
@@ -115,7 +126,7 @@ class IsolationContract:
         async with ledger.view() as view:
             assert list(await view.journal.steps("t", "r")) == []
             assert list(await view.journal.tools("t", "r")) == []
-            assert await view.journal.count("t", "r") == RunMetrics(0, 0)
+            assert tuple(map(list, await view.journal.entries("t", "r"))) == ([], [])
 
     @on_fresh_ledger
     async def test_feedback_does_not_reach_a_run_of_another_session(self, ledger: Ledger) -> None:
@@ -153,5 +164,6 @@ class IsolationContract:
             for run in runs:
                 assert await view.runs.get("s", run.run_id) == run
                 assert [s.output for s in await view.journal.steps("s", run.run_id)] == [run.run_id]
-                assert await view.journal.count("s", run.run_id) == RunMetrics(1, 1)
+                steps, tools = await view.journal.entries("s", run.run_id)
+                assert ([s.output for s in steps], [t.result for t in tools]) == ([run.run_id], [run.run_id])
             assert await view.runs.get("s", "B") is None

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from casenotes.core.errors import RunNotFound
-from casenotes.core.model import DiagnosisRun, RunMetrics
+from casenotes.core.model import DiagnosisRun
 from casenotes.core.words import StepStatus
 from casenotes.ports.contract.stage import (
     add_run,
@@ -127,7 +127,8 @@ class JournalContract:
                 await write_both(work, run, 1)
         async with ledger.view() as view:
             for run in runs:
-                assert await view.journal.count(run.session_id, run.run_id) == RunMetrics(1, 1)
+                entries = await view.journal.entries(run.session_id, run.run_id)
+                assert [[entry.sequence for entry in kind] for kind in entries] == [[1], [1]]
 
     @ELSEWHERE
     @on_fresh_ledger
@@ -156,22 +157,51 @@ class JournalContract:
         assert (await picture(ledger, "s"), await picture(ledger, "t")) == before
 
     @on_fresh_ledger
-    async def test_count_is_of_the_rows_and_not_of_what_the_run_says(self, ledger: Ledger) -> None:
+    async def test_entries_are_the_rows_and_not_what_the_run_says(self, ledger: Ledger) -> None:
         run = await add_run(ledger, evolve(started(), step_count=7, tool_call_count=8))
         async with committed(ledger) as work:
-            assert await work.journal.count("s", "r") == RunMetrics(0, 0)
-            await work.journal.add_step(run.step(5, "planner", at(1)))
+            assert tuple(map(list, await work.journal.entries("s", "r"))) == ([], [])
             await write_both(work, run, 9)
-            assert await work.journal.count("s", "r") == RunMetrics(2, 1)
+            await work.journal.add_step(run.step(5, "planner", at(1)))
+            written = await work.journal.entries("s", "r")
+        assert [[entry.sequence for entry in kind] for kind in written] == [[5, 9], [9]]
         async with ledger.view() as view:
-            assert await view.journal.count("s", "r") == RunMetrics(2, 1)
+            stored = await view.journal.entries("s", "r")
+        assert tuple(map(list, stored)) == tuple(map(list, written))
+
+    @on_fresh_ledger
+    async def test_entries_are_whole_as_steps_and_tools_give_them(self, ledger: Ledger) -> None:
+        run = await add_run(ledger, started())
+        step = evolve(
+            run.step(1, "planner", at(1), model="m", input="i", output="o"),
+            status=StepStatus.FAILED,
+            error_message="no route",
+            duration_ms=7,
+        )
+        tool = evolve(
+            run.tool_call(1, "logs", at(3), arguments={"a": [1]}, result="[1]", step_sequence=2),
+            status=StepStatus.FAILED,
+            error_message="no route",
+            duration_ms=7,
+        )
+        async with committed(ledger) as work:
+            await work.journal.add_step(step)
+            await work.journal.add_step(run.step(2, "executor", at(2)))
+            await work.journal.add_tool(tool)
+            await work.journal.add_tool(run.tool_call(2, "logs", at(4), result=[1]))
+        async with ledger.view() as view:
+            steps, tools = await view.journal.entries("s", "r")
+            assert list(steps) == list(await view.journal.steps("s", "r"))
+            assert list(tools) == list(await view.journal.tools("s", "r"))
+        assert [evolve(entry, id=None) for entry in (steps[0], tools[0])] == [step, tool]
+        assert [tool.result for tool in tools] == ["[1]", [1]]
 
     @on_fresh_ledger
     async def test_journal_of_an_unknown_run_is_empty(self, ledger: Ledger) -> None:
         async with ledger.view() as view:
             assert list(await view.journal.steps("s", "r")) == []
             assert list(await view.journal.tools("s", "r")) == []
-            assert await view.journal.count("s", "r") == RunMetrics(0, 0)
+            assert tuple(map(list, await view.journal.entries("s", "r"))) == ([], [])
 
 
 async def write_both(work: UnitOfWork, run: DiagnosisRun, sequence: int) -> None:

@@ -10,13 +10,14 @@ from attrs import evolve
 
 from casenotes.core.errors import InvalidTransition, RunNotFound
 from casenotes.core.model import DiagnosisRun, RunMetrics
-from casenotes.core.words import RunStatus
+from casenotes.core.words import AgentFlow, RunStatus
 from casenotes.ports.contract.stage import (
     add_run,
     add_runs,
     answered,
     at,
     case_of,
+    chat_session,
     committed,
     end,
     end_run,
@@ -25,6 +26,7 @@ from casenotes.ports.contract.stage import (
     picture,
     put_cases,
     read_run,
+    read_session,
     started,
     useful,
 )
@@ -116,6 +118,36 @@ class LifecycleContract:
             await work.runs.set_context_degraded("s", "r")
         await end_run(ledger, answered(running))
         assert (await read_run(ledger, "s", "r")).context_degraded
+
+    @on_fresh_ledger
+    async def test_end_raises_last_active_at_and_sets_expires_at_unless_it_is_none(
+        self, ledger: Ledger
+    ) -> None:
+        runs = await add_runs(ledger, *(started(f"r-{n}") for n in range(4)), started("r-t", "t"))
+        for run, ended_at, expires_at, active, expires in (
+            (runs[0], 7, at(70), at(7), at(70)),
+            (runs[1], 4, at(40), at(7), at(40)),
+            (runs[2], 9, None, at(9), at(40)),
+            (runs[3], 5, at(90), at(9), at(90)),
+        ):
+            async with committed(ledger) as work:
+                await end(work, run.fail("no", at(ended_at), RunMetrics(0, 0)), expires_at=expires_at)
+            touched = evolve(chat_session(), last_active_at=active, expires_at=expires)
+            assert await read_session(ledger, "s") == touched
+        assert await read_session(ledger, "t") == chat_session("t"), "another session was touched"
+
+    @on_fresh_ledger
+    async def test_only_an_answered_turn_counts_a_message_pair(self, ledger: Ledger) -> None:
+        runs = await add_runs(ledger, *(started(f"r-{n}") for n in range(3)))
+        aiops = await add_run(ledger, evolve(started("r-aiops"), agent_flow=AgentFlow.AI_OPS))
+        for ended, count in (
+            (answered(runs[0]), 1),
+            (runs[1].fail("no", at(5), RunMetrics(0, 0)), 1),
+            (answered(aiops), 1),
+            (answered(runs[2]), 2),
+        ):
+            await end_run(ledger, ended)
+            assert (await read_session(ledger, "s")).message_pair_count == count
 
     @on_fresh_ledger
     async def test_end_touches_no_other_run(self, ledger: Ledger) -> None:

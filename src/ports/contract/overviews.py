@@ -35,7 +35,7 @@ class OverviewsContract:
         for session_id, seconds in (("s-1", 5), ("s-2", 9), ("s-3", 1)):
             await add_sessions(ledger, session_id, seconds=seconds)
         async with committed(ledger) as work:
-            await work.sessions.touch("s-3", at=at(7), expires_at=None, answered=False)
+            await work.sessions.use(chat_session("s-3", seconds=7))
         assert await found(ledger, None) == ["s-2", "s-3", "s-1"]
 
     @on_fresh_ledger

@@ -76,6 +76,7 @@ class RunsContract:
         async with ledger.work() as work:
             assert await work.runs.get("s", "other") is None
             assert await work.runs.lock("s", "other") is None
+            assert await work.runs.lock_to_end("s", "other") is None
             assert await work.runs.latest("other") is None
             assert await work.runs.lock_latest("other") is None
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from casenotes.core.errors import InvalidTransition
+from casenotes.core.model import DiagnosisRun
 from casenotes.core.seal import ChainHead, seal
 from casenotes.ports.contract.journal import write_both
 from casenotes.ports.contract.stage import (
@@ -98,6 +101,40 @@ class SealsContract:
         with pytest.raises(InvalidTransition):
             await end_run(ledger, answered(started(), "another answer"))
         assert await chain(ledger) == ChainHead(1, sealed.digest)
+
+    @on_fresh_ledger
+    async def test_run_locked_to_end_comes_with_its_sessions_chain(self, ledger: Ledger) -> None:
+        runs = await add_runs(ledger, started("r-1"), started("r-2"), started("r-t", "t"))
+        async with ledger.work() as work:
+            assert await work.runs.lock_to_end("s", "r-1") == (runs[0], ChainHead(0, None))
+        sealed = await end_run(ledger, answered(runs[0]))
+        async with ledger.work() as work:
+            assert await work.runs.lock_to_end("s", "r-1") == (sealed, ChainHead(1, sealed.digest))
+            assert await work.runs.lock_to_end("s", "r-2") == (runs[1], ChainHead(1, sealed.digest))
+            assert await work.runs.lock_to_end("t", "r-t") == (runs[2], ChainHead(0, None))
+
+    @on_fresh_ledger
+    async def test_run_without_a_session_is_not_locked_to_end(self, ledger: Ledger) -> None:
+        async with committed(ledger) as work:
+            await work.runs.add(started("r", "without"))
+        async with ledger.work() as work:
+            assert await work.runs.lock("without", "r") is not None
+            assert await work.runs.lock_to_end("without", "r") is None
+
+    @on_fresh_ledger
+    async def test_chain_is_kept_by_others_from_a_run_that_is_locked_to_end(self, ledger: Ledger) -> None:
+        runs = await add_runs(ledger, *(started(f"r-{n}") for n in range(8)))
+
+        async def end_locked(run: DiagnosisRun) -> None:
+            async with committed(ledger) as work:
+                locked = await work.runs.lock_to_end("s", run.run_id)
+                assert locked is not None
+                await asyncio.sleep(0)
+                ended = answered(locked[0])
+                await work.runs.end(ended, seal(ended, [], [], locked[1]), expires_at=None)
+
+        await all_at_once(end_locked(run) for run in runs)
+        assert (await chain(ledger)).count == 8
 
     @on_fresh_ledger
     async def test_runs_that_end_at_once_form_one_chain(self, ledger: Ledger) -> None:

@@ -1,18 +1,23 @@
-"""Chat sessions: ensured once, touched often."""
+"""Chat sessions: ensured once, used often."""
 
 from __future__ import annotations
 
 from attrs import evolve
 
 from casenotes.core.model import ChatSession
+from casenotes.core.seal import ChainHead
 from casenotes.core.words import SessionStatus
 from casenotes.ports.contract.stage import (
+    add_run,
     add_sessions,
+    answered,
     at,
     chat_session,
     committed,
+    end_run,
     on_fresh_ledger,
     read_session,
+    started,
 )
 from casenotes.ports.ledger import Ledger
 
@@ -51,43 +56,51 @@ class SessionsContract:
         assert await read_session(ledger, "s") == first
 
     @on_fresh_ledger
-    async def test_touch_raises_last_active_at_and_nothing_before_it(self, ledger: Ledger) -> None:
-        await add_sessions(ledger, "s", "t")
+    async def test_use_of_a_new_session_stores_it_as_given(self, ledger: Ledger) -> None:
+        session = evolve(
+            chat_session("s", seconds=3),
+            last_active_at=at(5),
+            status=SessionStatus.EXPIRED,
+            message_pair_count=3,
+            expires_at=at(9),
+        )
         async with committed(ledger) as work:
-            await work.sessions.touch("s", at=at(7), expires_at=at(70), answered=False)
-        touched = evolve(chat_session("s"), last_active_at=at(7), expires_at=at(70))
-        assert await read_session(ledger, "s") == touched
-        assert await read_session(ledger, "t") == chat_session("t"), "another session was touched"
+            await work.sessions.use(session)
+            assert await work.sessions.get("s") == session
+        assert await read_session(ledger, "s") == session
 
     @on_fresh_ledger
-    async def test_touch_never_lowers_last_active_at(self, ledger: Ledger) -> None:
+    async def test_use_marks_activity_and_changes_nothing_else_of_the_session(self, ledger: Ledger) -> None:
+        first = evolve(chat_session("s"), message_pair_count=2, expires_at=at(9))
+        async with committed(ledger) as work:
+            await work.sessions.ensure(first)
+            await work.sessions.ensure(chat_session("t"))
+        async with committed(ledger) as work:
+            await work.sessions.use(
+                ChatSession("s", at(6), at(7), SessionStatus.EXPIRED, message_pair_count=8, expires_at=at(70))
+            )
+        assert await read_session(ledger, "s") == evolve(first, last_active_at=at(7), expires_at=at(70))
+        assert await read_session(ledger, "t") == chat_session("t"), "another session was marked"
+
+    @on_fresh_ledger
+    async def test_use_leaves_the_chain_where_it_stands(self, ledger: Ledger) -> None:
+        sealed = await end_run(ledger, answered(await add_run(ledger, started())))
+        async with committed(ledger) as work:
+            await work.sessions.use(chat_session("s", seconds=9))
+            assert await work.sessions.lock_chain("s") == ChainHead(1, sealed.digest)
+
+    @on_fresh_ledger
+    async def test_use_never_lowers_last_active_at(self, ledger: Ledger) -> None:
         await add_sessions(ledger, "s", seconds=10)
         async with committed(ledger) as work:
-            await work.sessions.touch("s", at=at(4), expires_at=at(40), answered=True)
+            await work.sessions.use(evolve(chat_session("s", seconds=4), expires_at=at(40)))
         stored = await read_session(ledger, "s")
-        assert stored.last_active_at == at(10)
-        assert (stored.expires_at, stored.message_pair_count) == (at(40), 1)
+        assert (stored.last_active_at, stored.expires_at) == (at(10), at(40))
 
     @on_fresh_ledger
-    async def test_touch_sets_expires_at_whatever_it_was(self, ledger: Ledger) -> None:
+    async def test_use_sets_expires_at_whatever_it_was(self, ledger: Ledger) -> None:
         await add_sessions(ledger, "s")
         for moment in (at(50), at(20), None):
             async with committed(ledger) as work:
-                await work.sessions.touch("s", at=at(1), expires_at=moment, answered=False)
+                await work.sessions.use(evolve(chat_session("s"), expires_at=moment))
             assert (await read_session(ledger, "s")).expires_at == moment
-
-    @on_fresh_ledger
-    async def test_only_an_answered_touch_counts_a_message_pair(self, ledger: Ledger) -> None:
-        await add_sessions(ledger, "s")
-        for answered, count in ((True, 1), (False, 1), (True, 2)):
-            async with committed(ledger) as work:
-                await work.sessions.touch("s", at=at(1), expires_at=None, answered=answered)
-            assert (await read_session(ledger, "s")).message_pair_count == count
-
-    @on_fresh_ledger
-    async def test_touching_an_unknown_session_leaves_it_unknown(self, ledger: Ledger) -> None:
-        async with committed(ledger) as work:
-            await work.sessions.touch("s", at=at(), expires_at=None, answered=True)
-        async with ledger.view() as view:
-            assert await view.sessions.get("s") is None
-            assert list(await view.sessions.page(query=None, before=None, limit=9)) == []

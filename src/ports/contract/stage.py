@@ -150,12 +150,12 @@ async def add_run(ledger: Ledger, run: DiagnosisRun) -> DiagnosisRun:
     return stored
 
 
-async def end(work: UnitOfWork, ended: DiagnosisRun) -> DiagnosisRun:
+async def end(work: UnitOfWork, ended: DiagnosisRun, *, expires_at: datetime | None = None) -> DiagnosisRun:
     """Store how a run ended, sealed over its stored entries; returns it as stored."""
     key = (ended.session_id, ended.run_id)
     head = await work.sessions.lock_chain(ended.session_id)
-    sealed = seal(ended, await work.journal.steps(*key), await work.journal.tools(*key), head)
-    await work.runs.end(ended, sealed, expires_at=None)
+    sealed = seal(ended, *await work.journal.entries(*key), head)
+    await work.runs.end(ended, sealed, expires_at=expires_at)
     return evolve(ended, digest=sealed.digest)
 
 
@@ -193,7 +193,6 @@ async def picture(ledger: Ledger, session_id: str = "s") -> tuple[object, ...]:
                 await view.runs.get(session_id, summary.run_id),
                 tuple(await view.journal.steps(session_id, summary.run_id)),
                 tuple(await view.journal.tools(session_id, summary.run_id)),
-                await view.journal.count(session_id, summary.run_id),
                 await view.cases.of_run(summary.run_id),
             )
             for summary in await view.runs.page(session_id, before=None, limit=1000)

@@ -14,8 +14,11 @@ from casenotes.ports.contract.stage import (
     NAIVE,
     add_run,
     add_runs,
+    answered,
     case_of,
+    chat_session,
     committed,
+    end,
     key_named,
     on_fresh_ledger,
     only,
@@ -96,7 +99,7 @@ class TimesContract:
         await put_cases(ledger, case_of("r"))
         async with committed(ledger) as work:
             await work.sessions.ensure(ChatSession("t", MOMENTS[5], MOMENTS[5]))
-            await work.sessions.touch("t", at=moment, expires_at=moment, answered=False)
+            await work.sessions.use(ChatSession("t", moment, moment, expires_at=moment))
             await work.runs.set_feedback("s", "r", Feedback("useful", None, moment))
             await work.runs.renew([("s", "r")], owner="alpha", until=moment)
             await work.cases.withdraw("r", at=moment)
@@ -149,7 +152,11 @@ class TimesContract:
         before = await all_there_is(ledger)
         with pytest.raises(ValueError):
             async with committed(ledger) as work:
-                await work.sessions.touch("s", at=MOMENTS[0], expires_at=NAIVE, answered=True)
+                await work.sessions.use(evolve(chat_session("s"), expires_at=NAIVE))
+        assert await all_there_is(ledger) == before
+        with pytest.raises(ValueError):
+            async with committed(ledger) as work:
+                await end(work, answered(started()), expires_at=NAIVE)
         assert await all_there_is(ledger) == before
 
 

@@ -95,7 +95,7 @@ class UnitsOfWorkContract:
             assert run is not None
             assert run.status is RunStatus.SUCCESS
             assert await work.cases.of_run("r") is not None
-            assert (await work.journal.count("s", "r")).step_count == 1
+            assert len(await work.journal.steps("s", "r")) == 1
 
     @on_fresh_ledger
     async def test_what_is_not_committed_yet_is_seen_by_nobody_else(self, ledger: Ledger) -> None:
@@ -124,7 +124,7 @@ class UnitsOfWorkContract:
             await work.sessions.ensure(chat_session("s"))
         async with ledger.work() as work:
             await work.sessions.ensure(chat_session("t"))
-            await work.sessions.touch("s", at=at(9), expires_at=None, answered=True)
+            await work.sessions.use(chat_session("s", seconds=9))
         async with ledger.view() as view:
             assert await view.sessions.get("s") == chat_session("s")
             assert await view.sessions.get("t") is None

@@ -41,10 +41,7 @@ WRITES = (
     Write(
         "sessions.ensure", lambda work, at: work.sessions.ensure(evolve(chat_session("s-new"), created_at=at))
     ),
-    Write(
-        "sessions.touch",
-        lambda work, at: work.sessions.touch("s", at=at, expires_at=None, answered=True),
-    ),
+    Write("sessions.use", lambda work, at: work.sessions.use(evolve(chat_session("s"), last_active_at=at))),
     Write("runs.add", lambda work, at: work.runs.add(evolve(started("r-new"), created_at=at))),
     Write("runs.end", lambda work, at: end(work, evolve(answered(started()), finished_at=at))),
     Write(

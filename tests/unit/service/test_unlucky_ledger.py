@@ -85,7 +85,7 @@ def test_an_end_that_cannot_be_stored_is_tried_again() -> None:
 
 def test_an_end_that_can_never_be_stored_is_told_as_failed_and_the_lease_ends_the_run() -> None:
     async def act() -> None:
-        s = scene(ledger=Unlucky(*range(3, 8)))
+        s = scene(ledger=Unlucky(*range(3, 10)))
         assert (await s.ask()).status is RunStatus.FAILED
         assert s.observed.faults == ["ending the run"]
         s.clock.move(timedelta(minutes=1))
