@@ -171,6 +171,7 @@ def test_driver_that_is_not_installed_is_told_with_what_to_install(
     monkeypatch.delitem(sys.modules, "casenotes.adapters.context.redis", raising=False)
     for name in [name for name in sys.modules if name.startswith("casenotes.adapters.postgres")]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("casenotes.adapters.postgres", raising=False)
     monkeypatch.setattr(sys, "meta_path", [_Missing(module), *sys.meta_path])
 
     async def scenario() -> None:
