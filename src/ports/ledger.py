@@ -151,7 +151,7 @@ class Runs(RunsView, Protocol):
         """Store how a run ended: status, answer, error, degraded, evaluation, orchestration trace, counts, times,
         and its seal, whose digest becomes the run's, and the last of its session's chain.
 
-        Its session is touched with it: ``last_active_at`` rises to the run's ``updated_at``, ``expires_at`` is set
+        Its session is touched with it: ``last_active_at`` rises to the run's ``finished_at``, ``expires_at`` is set
         unless it is ``None``, and ``message_pair_count`` rises by one if ``core.rules.counts_as_turn``; of runs that
         end at the same time none is lost.
 

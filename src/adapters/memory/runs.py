@@ -96,7 +96,7 @@ class RunsWriter(RunsReader):
         self._snapshot.update_run(run.session_id, run.run_id, changes)
         touched = {
             **session,
-            "last_active_at": max(session["last_active_at"], changes["updated_at"]),
+            "last_active_at": max(session["last_active_at"], changes["finished_at"]),
             "expires_at": expires or session["expires_at"],
             "message_pair_count": session["message_pair_count"] + counts_as_turn(run),
         }

@@ -215,7 +215,7 @@ class RunsWriter(RunsReader):
             "of_session": run.session_id,
             "position": seal.position,
             "of_digest": seal.digest,
-            "active_at": changes["updated_at"],
+            "active_at": changes["finished_at"],
             "expires": None if expires_at is None else utc(expires_at),
             "pairs": int(counts_as_turn(run)),
         }

@@ -38,6 +38,8 @@ class Executions:
     recorder: Recorder
     conductor: Conductor
     _running: dict[str, tuple[Recording, asyncio.Task[None]]] = field(factory=dict, init=False)
+    _begun: dict[str, asyncio.Event] = field(factory=dict, init=False)
+    """Set once the run's task is at work: one that is cancelled before that would leave without a word."""
     _endings: dict[str, Ending] = field(factory=dict, init=False)
     _starting: set[asyncio.Task[Any]] = field(factory=set, init=False)
     _closed: bool = field(default=False, init=False)
@@ -72,6 +74,7 @@ class Executions:
         if isinstance(recording, Replay):
             return Execution.retold(recording.run)
         execution = Execution(recording.run)
+        self._begun[recording.run.run_id] = asyncio.Event()
         task = asyncio.create_task(self._execute(execution, recording, order), name=recording.run.run_id)
         self._running[recording.run.run_id] = (recording, task)
         if (starting := asyncio.current_task()) is not None:
@@ -80,6 +83,7 @@ class Executions:
 
     async def _execute(self, execution: Execution, recording: Recording, order: Order) -> None:
         run = recording.run
+        self._begun[run.run_id].set()
         try:
             ended = await self.conductor.conduct(
                 execution, recording, order, lambda: self._endings.get(run.run_id, INTERRUPTED)
@@ -93,6 +97,7 @@ class Executions:
             ended = _failed(run, (FAULT, TerminationReason.ERROR))
         finally:
             self._running.pop(run.run_id, None)
+            self._begun.pop(run.run_id, None)
             self._endings.pop(run.run_id, None)
         execution.tell(Outcome(ended))
 
@@ -113,11 +118,14 @@ class Executions:
 
     async def interrupt(self, run_ids: Collection[str], ending: Ending) -> None:
         """End those of these runs that are executed here, for this reason; returns when they have ended."""
+        chosen = self._running.keys() & set(run_ids)
         tasks = []
-        for run_id in self._running.keys() & set(run_ids):
-            self._endings.setdefault(run_id, ending)
-            tasks.append(self._running[run_id][1])
-            tasks[-1].cancel()
+        for run_id, task, begun in [(k, self._running[k][1], self._begun[k]) for k in chosen]:
+            await begun.wait()
+            if not task.done():
+                self._endings.setdefault(run_id, ending)
+                task.cancel()
+                tasks.append(task)
         if tasks:
             await asyncio.wait(tasks)
 

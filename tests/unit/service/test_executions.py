@@ -24,6 +24,7 @@ from casenotes.core.errors import (
 from casenotes.core.model import MessagePair
 from casenotes.core.orchestration import GraphEnded, Node, NodeEntered, TerminationReason
 from casenotes.core.service.conducting import Limits
+from casenotes.core.service.executions import INTERRUPTED
 from casenotes.core.service.recording import Idempotency
 from casenotes.core.service.stream import Order
 from casenotes.core.words import AgentFlow, RunStatus
@@ -268,6 +269,19 @@ def test_erasing_a_session_ends_its_run_and_leaves_nothing() -> None:
         assert (erasure.runs, erasure.agent_steps) == (1, 1)
         with pytest.raises(SessionNotFound):
             await s.service.reading.trace("s-1")
+
+    play(act)
+
+
+def test_a_run_that_is_to_end_before_it_is_at_work_ends_and_is_told_all_the_same() -> None:
+    async def act() -> None:
+        s = scene(hang)
+        execution = await s.service.executions._start(Order("s-1", "Why?", AgentFlow.CHAT))
+        # Nothing else had its turn in between: the run's task exists, and has not begun.
+        await s.service.executions.interrupt([execution.run.run_id], INTERRUPTED)
+        async with asyncio.timeout(5):
+            assert (await execution.outcome()).run.status is RunStatus.FAILED
+        assert s.service.executions.running() == frozenset()
 
     play(act)
 
