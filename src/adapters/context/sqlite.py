@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from os import PathLike, fspath
-from time import monotonic, sleep
 from typing import Final, TypeVar
 
 from casenotes.adapters.context.retention import (
@@ -19,6 +18,7 @@ from casenotes.adapters.context.retention import (
     Retention,
     now_in_utc,
 )
+from casenotes.adapters.write_ahead import log_ahead
 from casenotes.core.errors import ContextUnavailable
 from casenotes.core.model import MessagePair
 from casenotes.ports.ambient import Clock
@@ -159,7 +159,7 @@ class SqliteContextStore:
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        _log_ahead(connection)
+        log_ahead(connection, _BUSY_SECONDS)
         for setting in _SETTINGS:
             connection.execute(setting)
         with _transaction(connection):
@@ -169,22 +169,6 @@ def _connect(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _log_ahead(connection: sqlite3.Connection) -> None:
-    """Switch the file to WAL, which it then keeps.
-
-    Of several that do so at once, SQLite lets one and refuses the others without waiting: they try again.
-    """
-    end = monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > end:
-                raise
-        sleep(0.02)
 
 
 @contextmanager

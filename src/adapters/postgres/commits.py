@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final, TypeVar
 
 import sqlalchemy as sa
@@ -16,12 +17,12 @@ from casenotes.adapters.sql.compiled import compiled
 from casenotes.adapters.sql.dialect import POSTGRES
 from casenotes.adapters.sql.group import Failed, Group
 from casenotes.adapters.sql.journal import add_to
-from casenotes.adapters.sql.ledger import unit_of_work
+from casenotes.adapters.sql.ledger import add_entry, unit_of_work
 from casenotes.adapters.sql.tables import agent_step, tool_invocation
 from casenotes.adapters.sql.transaction import transaction, translated
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import AgentStep, ToolInvocation
-from casenotes.ports.ledger import Body, UnitOfWork
+from casenotes.ports.ledger import Body
 
 T = TypeVar("T")
 
@@ -135,13 +136,8 @@ class PostgresCommits:
         return stored
 
     async def _alone(self, entry: AgentStep | ToolInvocation) -> None | Failed:
-        async def add(work: UnitOfWork) -> None:
-            await (
-                work.journal.add_step(entry) if isinstance(entry, AgentStep) else work.journal.add_tool(entry)
-            )
-
         try:
-            await self.transact(add)
+            await self.transact(partial(add_entry, entry))
         except Exception as fault:
             return Failed(fault)
         return None

@@ -13,15 +13,14 @@ from sqlalchemy.sql import Executable
 from casenotes.adapters.rows import automatic_case_row, from_row
 from casenotes.adapters.signatures import utc
 from casenotes.adapters.sql.dialect import Dialect
-from casenotes.adapters.sql.tables import UtcDateTime, case_library
+from casenotes.adapters.sql.tables import UtcDateTime, case_library, is_automatic
 from casenotes.adapters.sql.transaction import Transaction
 from casenotes.core.model import Case
-from casenotes.core.words import CaseSource, CaseStatus
+from casenotes.core.words import CaseStatus
 
 _case = case_library.c
 
-_is_automatic = _case.source == sa.literal_column(f"'{CaseSource.AUTO}'")  # as the unique index has it
-_of_this_run = sa.and_(_case.diagnosis_id == sa.bindparam("of_run"), _is_automatic)
+_of_this_run = sa.and_(_case.diagnosis_id == sa.bindparam("of_run"), is_automatic)
 
 _OF_RUN = sa.select(case_library).where(_of_this_run)
 _WITHDRAW = (
@@ -47,7 +46,7 @@ def _put(dialect: Dialect) -> Executable:
     insert = dialect.insert(case_library)
     renewed = {name: insert.excluded[name] for name in ("query", "answer", "status", "updated_at")}
     return insert.on_conflict_do_update(
-        index_elements=["diagnosis_id"], index_where=_is_automatic, set_=renewed
+        index_elements=["diagnosis_id"], index_where=is_automatic, set_=renewed
     ).returning(case_library)
 
 

@@ -16,6 +16,7 @@ from casenotes.adapters.sql.tables import (
     diagnosis_run,
     diagnosis_session,
     idempotency_key,
+    is_automatic,
     session_tombstone,
     tool_invocation,
 )
@@ -44,7 +45,6 @@ _LOCK_CHAT = (
     .with_for_update()
 )
 _LOCK_IDLE = _LOCK_CHAT.where(is_idle)
-_is_automatic = _case.source == sa.literal_column("'AUTO'")  # as the indexes have it
 _is_historical = _case.source != sa.literal_column("'AUTO'")
 _runs = sa.select(diagnosis_run.c.run_id).where(diagnosis_run.c.session_id == _session_id)
 # Each part finds its cases by an index of its own: one condition with all three would be looked for in every case.
@@ -54,7 +54,7 @@ _CASES = sa.delete(case_library).where(
             sa.select(_case.id).where(_case.session_id == _session_id),
             # The old system named a case by its session.
             sa.select(_case.id).where(_is_historical, _case.diagnosis_id == _session_id),
-            sa.select(_case.id).where(_is_automatic, _case.diagnosis_id.in_(_runs)),
+            sa.select(_case.id).where(is_automatic, _case.diagnosis_id.in_(_runs)),
         )
     )
 )

@@ -24,7 +24,7 @@ from casenotes.adapters.sql.transaction import Transaction, transaction
 from casenotes.core.errors import LedgerUnavailable, SchemaOutOfDate
 from casenotes.core.model import AgentStep, ToolInvocation
 from casenotes.core.views import Erasure, StoredTrace
-from casenotes.ports.ledger import Body
+from casenotes.ports.ledger import Body, UnitOfWork
 
 T = TypeVar("T")
 
@@ -74,6 +74,11 @@ def unit_of_work(opened: Transaction) -> SqlUnitOfWork:
         HistoryWriter(opened),
         KeysWriter(opened),
     )
+
+
+async def add_entry(entry: AgentStep | ToolInvocation, work: UnitOfWork) -> None:
+    """The body of a transaction that stores one step or tool call."""
+    await (work.journal.add_step(entry) if isinstance(entry, AgentStep) else work.journal.add_tool(entry))
 
 
 class Commits(Protocol):

@@ -232,6 +232,9 @@ sa.Index(
     postgresql_where=sa.text("source != 'AUTO'"),
 )
 
+is_automatic = case_library.c.source == sa.literal_column("'AUTO'")
+"""Made of a run by its rating; written as the partial indexes have it, so that they are used."""
+
 idempotency_key = sa.Table(
     "idempotency_key",
     metadata,

@@ -21,6 +21,7 @@ from casenotes.adapters.sql.tables import (
     chat_session,
     diagnosis_run,
     diagnosis_session,
+    is_automatic,
     ledger_epoch,
     tool_invocation,
 )
@@ -37,7 +38,6 @@ RUNS: Final = 50
 _run, _case = diagnosis_run.c, case_library.c
 _of_session = sa.bindparam("of_session", type_=sa.Text)
 _run_ids: sa.BindParameter[Any] = sa.bindparam("run_ids", expanding=True)
-_is_automatic = _case.source == sa.literal_column("'AUTO'")
 
 # Read past what their types do on reading: one value that was tampered with would hide its whole page.
 _read_columns = [
@@ -100,14 +100,14 @@ _CASES_WITHOUT_RUN = (
     sa.select(_case.id)
     .where(
         _case.session_id == _of_session,
-        _is_automatic,
+        is_automatic,
         ~sa.exists().where(_run.run_id == _case.diagnosis_id, _run.session_id == _case.session_id),
     )
     .order_by(_case.id)
 )
 _HOMELESS_CASES = (
     sa.select(_case.id)
-    .where(_case.session_id.is_(None), _is_automatic, ~sa.exists().where(_run.run_id == _case.diagnosis_id))
+    .where(_case.session_id.is_(None), is_automatic, ~sa.exists().where(_run.run_id == _case.diagnosis_id))
     .order_by(_case.id)
 )
 _AFTER = sa.and_(_run.session_id == _of_session, _run.id > sa.bindparam("after", type_=sa.BigInteger))
@@ -121,7 +121,7 @@ _PLACES = (
 _BEFORE_ANY_ID: Final = -(2**63)
 _STEPS = _of_runs(agent_step)
 _TOOLS = _of_runs(tool_invocation)
-_CASES = sa.select(case_library).where(_case.diagnosis_id.in_(_run_ids), _is_automatic)
+_CASES = sa.select(case_library).where(_case.diagnosis_id.in_(_run_ids), is_automatic)
 
 Model = TypeVar("Model")
 

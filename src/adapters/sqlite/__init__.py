@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Final
 
 from sqlalchemy.engine import make_url
@@ -17,6 +16,7 @@ from casenotes.adapters.sql.dialect import SQLITE
 from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.adapters.sqlite.commits import SqliteCommits
 from casenotes.adapters.sqlite.threads import SqliteConnections
+from casenotes.adapters.write_ahead import log_ahead
 from casenotes.core.errors import InvalidSettings, LedgerUnavailable
 
 BUSY_SECONDS: Final = 5
@@ -85,26 +85,10 @@ def _opened(file: Path, settings: Sequence[str]) -> sqlite3.Connection:
         cached_statements=256,
     )
     try:
-        _log_ahead(connection)
+        log_ahead(connection, BUSY_SECONDS)
         for setting in settings:
             connection.execute(setting)
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _log_ahead(connection: sqlite3.Connection) -> None:
-    """Switch the file to WAL, which it then keeps.
-
-    Of several that do so at once, SQLite lets one and refuses the others without waiting: they try again.
-    """
-    end = monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > end:
-                raise
-        sleep(0.02)

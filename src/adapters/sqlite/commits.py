@@ -11,13 +11,13 @@ from attrs import define, field
 
 from casenotes.adapters.sql.dialect import SQLITE
 from casenotes.adapters.sql.group import Failed, Group
-from casenotes.adapters.sql.ledger import SqlUnitOfWork, unit_of_work
+from casenotes.adapters.sql.ledger import SqlUnitOfWork, add_entry, unit_of_work
 from casenotes.adapters.sql.transaction import Transaction, translated
 from casenotes.adapters.sqlite import threads
 from casenotes.adapters.sqlite.threads import InnerConnection, SqliteConnections, SqliteThread, roll_back
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import AgentStep, ToolInvocation
-from casenotes.ports.ledger import Body, UnitOfWork
+from casenotes.ports.ledger import Body
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class SqliteCommits:
         return result
 
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
-        await self._group.put(partial(_add, entry))
+        await self._group.put(partial(add_entry, entry))
 
     async def done(self) -> None:
         await self._group.done()
@@ -46,10 +46,6 @@ class SqliteCommits:
         async with self._writing.thread() as thread:
             with translated(SQLITE):
                 return await thread.do(partial(_together, thread, bodies))
-
-
-async def _add(entry: AgentStep | ToolInvocation, work: UnitOfWork) -> None:
-    await (work.journal.add_step(entry) if isinstance(entry, AgentStep) else work.journal.add_tool(entry))
 
 
 def _together(

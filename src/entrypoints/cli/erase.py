@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from casenotes.core.views import Erasure
+from casenotes.core.views import Erasure, Pruning
 from casenotes.entrypoints.cli.command import Command, add_json, opened_record
 from casenotes.entrypoints.cli.terminal import as_json, counted, visible
 from casenotes.entrypoints.http import shapes
@@ -23,15 +23,19 @@ async def run(asked: Namespace) -> int:
 
 
 def _page(erasure: Erasure) -> str:
-    removed = ", ".join(
+    return f"erased {visible(erasure.session_id)}: {counts(erasure)}"
+
+
+def counts(removed: Erasure | Pruning) -> str:
+    """What was removed, such as ``1 run, 2 steps, 0 tool calls, 1 case``."""
+    return ", ".join(
         (
-            counted(erasure.runs, "run"),
-            counted(erasure.agent_steps, "step"),
-            counted(erasure.tool_invocations, "tool call"),
-            counted(erasure.cases, "case"),
+            counted(removed.runs, "run"),
+            counted(removed.agent_steps, "step"),
+            counted(removed.tool_invocations, "tool call"),
+            counted(removed.cases, "case"),
         )
     )
-    return f"erased {visible(erasure.session_id)}: {removed}"
 
 
 COMMAND = Command(

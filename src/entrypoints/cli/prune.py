@@ -9,6 +9,7 @@ from datetime import timedelta
 from casenotes.core.text import JsonObject
 from casenotes.core.views import Pruning
 from casenotes.entrypoints.cli.command import Command, add_json, opened_record
+from casenotes.entrypoints.cli.erase import counts
 from casenotes.entrypoints.cli.terminal import as_json, counted
 
 _AGE = re.compile(r"([1-9][0-9]{0,5})([smhdw])")
@@ -52,13 +53,7 @@ def _json(removed: Pruning) -> JsonObject:
 
 
 def _page(removed: Pruning) -> str:
-    parts = (
-        counted(removed.runs, "run"),
-        counted(removed.agent_steps, "step"),
-        counted(removed.tool_invocations, "tool call"),
-        counted(removed.cases, "case"),
-    )
-    return f"removed {counted(removed.sessions, 'session')}: {', '.join(parts)}"
+    return f"removed {counted(removed.sessions, 'session')}: {counts(removed)}"
 
 
 COMMAND = Command(
