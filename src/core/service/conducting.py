@@ -155,8 +155,10 @@ class Conductor:
                 execution.tell(Content(text))
 
         allowance = _Allowance(self.limits.max_facts, self.limits.max_told)
+        _heed_cancellation()
         async with _closing(self.diagnostician.diagnose(enquiry)) as events:
             async for event in events:
+                _heed_cancellation()
                 allowance.take(event)
                 # Else an agent that never waits keeps all others waiting, and its own time-out.
                 await asyncio.sleep(0)
@@ -193,6 +195,17 @@ class Conductor:
             await _surely(recording.context_lost)
             return evolve(ended, context_degraded=True)
         return ended
+
+
+def _heed_cancellation() -> None:
+    """Raise the cancellation of this task, if what it called has swallowed it.
+
+    Up to Python 3.11 ``asyncio.wait_for`` does so when its result comes in the same moment. Agents use it, and the
+    driver of Redis: a run that is to end would go on, and whoever ends it would wait for it.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 async def _record(event: AgentEvent, recording: Recording) -> None:

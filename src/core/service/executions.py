@@ -30,6 +30,9 @@ ERASED: Ending = ("the session was erased", TerminationReason.INTERRUPTED)
 INTERRUPTED: Ending = ("the service was shut down before the run had ended", TerminationReason.INTERRUPTED)
 LEASE_LOST: Ending = ("the run's lease was lost to another process", TerminationReason.INTERRUPTED)
 
+_ASKED_AGAIN_SECONDS = 5.0
+"""How long a run that is to end may take for it before it is told again: its agent may have swallowed the word."""
+
 
 @define(eq=False)
 class Executions:
@@ -126,8 +129,11 @@ class Executions:
                 self._endings.setdefault(run_id, ending)
                 task.cancel()
                 tasks.append(task)
-        if tasks:
-            await asyncio.wait(tasks)
+        pending = set(tasks)
+        while pending:
+            _, pending = await asyncio.wait(pending, timeout=_ASKED_AGAIN_SECONDS)
+            for task in pending:
+                task.cancel()
 
     async def lost(self, runs: Collection[RunKey]) -> None:
         """End runs whose lease another process took."""

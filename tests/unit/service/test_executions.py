@@ -17,14 +17,11 @@ from casenotes.core.errors import (
     IdempotencyConflict,
     InvalidInput,
     RunNotFound,
-    SessionNotFound,
-    ShuttingDown,
     TooManyRunning,
 )
 from casenotes.core.model import MessagePair
 from casenotes.core.orchestration import GraphEnded, Node, NodeEntered, TerminationReason
 from casenotes.core.service.conducting import Limits
-from casenotes.core.service.executions import INTERRUPTED
 from casenotes.core.service.recording import Idempotency
 from casenotes.core.service.stream import Order
 from casenotes.core.words import AgentFlow, RunStatus
@@ -237,75 +234,6 @@ def test_more_executions_than_allowed_are_refused_and_store_nothing() -> None:
         assert len(s.observed.begun) == 2
         assert len(await s.service.reading.sessions()) == 2
         await s.service.executions.close(timedelta(0))
-
-    play(act)
-
-
-def test_a_shutdown_lets_runs_finish_then_ends_the_rest_as_interrupted_and_takes_no_more() -> None:
-    async def act() -> None:
-        s = scene(hang)
-        execution = await s.service.executions.submit(Order("s-1", "Why?", AgentFlow.STATE_GRAPH))
-        await asyncio.sleep(0.02)
-        await s.service.executions.close(timedelta(seconds=0.01))
-        run = (await execution.outcome()).run
-        assert run.status is RunStatus.FAILED
-        assert run.error_message == "the service was shut down before the run had ended"
-        assert isinstance(run.orchestration_trace, dict)
-        assert run.orchestration_trace["terminationReason"] == "INTERRUPTED"
-        with pytest.raises(ShuttingDown):
-            await s.ask()
-
-    play(act)
-
-
-def test_erasing_a_session_ends_its_run_and_leaves_nothing() -> None:
-    async def act() -> None:
-        s = scene(hang)
-        execution = await s.service.executions.submit(Order("s-1", "Why?", AgentFlow.CHAT))
-        await asyncio.sleep(0.02)
-        erasure = await s.service.conversations.erase("s-1")
-        run = (await execution.outcome()).run
-        assert (run.status, run.error_message) == (RunStatus.FAILED, "the session was erased")
-        assert (erasure.runs, erasure.agent_steps) == (1, 1)
-        with pytest.raises(SessionNotFound):
-            await s.service.reading.trace("s-1")
-
-    play(act)
-
-
-def test_a_run_that_is_to_end_before_it_is_at_work_ends_and_is_told_all_the_same() -> None:
-    async def act() -> None:
-        s = scene(hang)
-        execution = await s.service.executions._start(Order("s-1", "Why?", AgentFlow.CHAT))
-        # Nothing else had its turn in between: the run's task exists, and has not begun.
-        await s.service.executions.interrupt([execution.run.run_id], INTERRUPTED)
-        async with asyncio.timeout(5):
-            assert (await execution.outcome()).run.status is RunStatus.FAILED
-        assert s.service.executions.running() == frozenset()
-
-    play(act)
-
-
-def test_a_run_that_another_process_has_ended_stops_and_is_told_as_failed() -> None:
-    async def act() -> None:
-        go = asyncio.Event()
-
-        async def waits(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:
-            await go.wait()
-            yield StepTaken("planner")
-            yield Answered("x")
-
-        s = scene(waits)
-        other = scene(ledger=s.ledger, owner="two")
-        execution = await s.service.executions.submit(Order("s-1", "Why?", AgentFlow.CHAT))
-        other.clock.move(timedelta(minutes=5))
-        await other.service.leases.tick()
-        go.set()
-        assert (await execution.outcome()).run.status is RunStatus.FAILED
-        trace = await s.service.reading.trace("s-1")
-        assert trace.run is not None
-        assert (trace.run.status, trace.agent_steps) == (RunStatus.FAILED, ())
-        assert "went away" in (trace.run.error_message or "")
 
     play(act)
 
