@@ -32,6 +32,10 @@ _ROW = {
     "traceId": "4bf92f3577b34da6a3ce929d0e0e4736",
     "key": "order:1934",
 }
+_HINTED = (
+    "2026-03-01T09:14:07.112Z INFO payment-7d9f8c6b5d-x2x9k the session of an author has passed inside, keyed by order,"
+    " see https://grafana.example/d/pay -- value=131\n"
+)
 _SECRETIVE = (
     'time=09:14:07 level=info msg="token bucket refilled" tokens=512 url=https://pay.example/v1?id=7\n'
     'env: DB_PASSWORD=hunter2hunter2 dsn=postgres://app:s3cr3t@db:5432/pay {"api_key": "k-123", "n": 1}\n'
@@ -40,6 +44,7 @@ ORDINARY = {
     "log": _LOG,
     "json": json.dumps(_ROW) + ",",
     "base64": base64.b64encode(bytes(range(256))).decode(),
+    "words like those of secrets": _HINTED,
     "secrets": _SECRETIVE,
 }
 _UNITS = (

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from attrs import define, field, frozen
 
-from casenotes.core.redaction import mark_for, masked_object, redact, redaction_for_key
+from casenotes.core.redaction import mark_for, masked_object, redact, redact_name, redaction_for_key
 from casenotes.core.sizes import JsonSize
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
@@ -50,7 +50,18 @@ _WHOLE_FROM = 1e16
 
 def settle(text: str) -> str:
     """NUL and lone surrogates become U+FFFD; every other character stays as it is."""
+    if type(text) is str and "\x00" not in text and (text.isascii() or _encodes(text)):
+        return text  # nearly always, and told faster than the pattern tells it
     return _UNSTORABLE.sub(_REPLACEMENT, text)
+
+
+def _encodes(text: str) -> bool:
+    """Whether the text can be encoded: it has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def clean(text: str) -> str:
@@ -60,7 +71,7 @@ def clean(text: str) -> str:
 
 def clean_name(text: str) -> str:
     """``clean``, cut to the little that a name, of an agent, a tool or a model, may take."""
-    return cut(clean(text[:NAME_BYTES]), NAME_BYTES)
+    return cut(redact_name(settle(text[:NAME_BYTES])), NAME_BYTES)
 
 
 def told_count(value: object) -> int | None:
@@ -100,7 +111,7 @@ class _Cleaning:
 
     def _of(self, value: object, depth: int, above: tuple[int, ...]) -> Json:
         if _is_leaf(value):
-            return self._counted(_leaf(value))
+            return self._leaf(value)
         if id(value) in above or depth >= MAX_DEPTH:
             return "[nested too deep]" if id(value) not in above else "[cyclic]"
         inside = (*above, id(value))
@@ -116,7 +127,7 @@ class _Cleaning:
             if self._left <= 0:
                 self.left_out = True
                 break
-            name = settle(_name(key))
+            name = settle(key if type(key) is str else _name(key))
             self._left -= len(name) + 3
             cleaned[name] = self._field(name, item, depth + 1, inside)
         return cleaned
@@ -125,7 +136,7 @@ class _Cleaning:
         """The value of a field; where its name says that it is a secret, so is each item of an array in it."""
         if _is_leaf(item):
             mark = mark_for(name, item)
-            return self.of(item, depth, above) if mark is None else self._counted(mark)
+            return self._leaf(item) if mark is None else self._counted(mark)
         if isinstance(item, list | tuple | Set) and redaction_for_key(name) is not None:
             return self.of([mark_for(name, inner) or inner for inner in item], depth, above)
         return self.of(item, depth, above)
@@ -141,6 +152,12 @@ class _Cleaning:
             self._left -= 1
             cleaned.append(self.of(item, depth + 1, inside))
         return cleaned
+
+    def _leaf(self, value: object) -> Json:
+        try:
+            return self._counted(_leaf(value))
+        except Exception:  # as in ``of``
+            return f"<{type(value).__name__}>"
 
     def _counted(self, leaf: Json) -> Json:
         if isinstance(leaf, str):
@@ -249,7 +266,7 @@ def bounded(value: object, limit: int = LIMIT_BYTES) -> Bounded:
     if isinstance(cleaned, str):
         return _bounded_text(cleaned, limit)
     text = json_text(cleaned)
-    size = len(text.encode())
+    size = _utf8_size(text)
     given = _size_of(value, size) if cleaning.left_out or "[redacted:" in text else size
     if not cleaning.left_out and size <= limit:
         return Bounded(cleaned, False, given)
@@ -275,7 +292,11 @@ def _bounded_text(text: str, limit: int) -> Bounded:
     end = limit + 2 * _MARGIN_CHARS
     cleaned = _redacted_start(settled, end)
     kept = cut(cleaned, limit)
-    return Bounded(kept, len(kept) < len(cleaned) or len(settled) > end, len(settled.encode()))
+    return Bounded(kept, len(kept) < len(cleaned) or len(settled) > end, _utf8_size(settled))
+
+
+def _utf8_size(settled: str) -> int:
+    return len(settled) if settled.isascii() else len(settled.encode())
 
 
 def bounded_text(text: str | None, limit: int = LIMIT_BYTES) -> str | None:

@@ -16,6 +16,7 @@ from casenotes.core.redaction.rules import (
     mark_for,
     masked_object,
     redact,
+    redact_name,
     redaction_for_key,
 )
 from casenotes.core.redaction.stream import StreamRedaction
@@ -31,5 +32,6 @@ __all__ = [
     "mark_for",
     "masked_object",
     "redact",
+    "redact_name",
     "redaction_for_key",
 ]

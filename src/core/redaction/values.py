@@ -113,6 +113,8 @@ class FieldRule:
 
 def _find_field(text: str, position: int, names: FieldNames) -> Found | None:
     """Signs are rare and quickly found; what stands before one is looked at from its end."""
+    if position == 0 and not names.may_stand_in(text):  # told once: it takes a look at the whole text
+        return None
     endings = names.endings
     for match in _SIGN.finditer(text, position):
         end = match.start()
@@ -127,7 +129,7 @@ def _find_field(text: str, position: int, names: FieldNames) -> Found | None:
         if text[max(0, end - 2) : end].lower() in endings:
             backwards = _NAME_BACKWARDS.match(text[max(0, end - _LONGEST_NAME) : end][::-1])
             name = "" if backwards is None else backwards.group()[::-1]
-            if name:
+            if name and names.may_say(name):
                 return Found(
                     name, end - len(name), closed, match["sign"], match["gap"], match["quote"], match.end()
                 )

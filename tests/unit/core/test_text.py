@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from casenotes.core.redaction import Addition, LineRule, added
 from casenotes.core.text import (
     LIMIT_BYTES,
     bounded,
     clean,
     clean_json,
+    clean_name,
     clean_object,
     cut,
     fold,
@@ -165,3 +169,22 @@ def test_folded_text_fits_and_leaves_no_mark_without_its_base(text: str, limit: 
 
 def test_a_fold_does_not_cut_a_combining_sequence() -> None:
     assert fold("abe\u0301\u0301x", 5) == "ab…"
+
+
+def test_a_name_is_judged_by_the_rules_in_force() -> None:
+    name = "agent emp-123456"
+    badge = Addition((LineRule("badge", "badge", (), (re.compile(r"emp-\d+"),)),))
+    for _ in range(2):
+        assert clean_name(name) == name
+        with added(badge):
+            assert [clean_name(name), clean_name(name)] == ["agent [redacted:badge]"] * 2
+            assert clean_name("executor") == "executor"
+
+
+def test_a_name_of_another_kind_of_text_becomes_plain_text() -> None:
+    class Tool(StrEnum):
+        LOGS = "logs.search"
+
+    for _ in range(2):
+        assert type(clean_name(Tool.LOGS)) is str
+        assert type(settle(Tool.LOGS)) is str
