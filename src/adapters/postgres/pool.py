@@ -13,6 +13,7 @@ import asyncpg  # type: ignore[import-untyped]
 from attrs import define, field, frozen
 
 from casenotes.adapters.sql.connections import Row
+from casenotes.adapters.sql.turns import Turns
 from casenotes.core.errors import LedgerUnavailable
 
 _LAST_WORDS_SECONDS: Final = 5
@@ -85,16 +86,17 @@ class PostgresPool:
     is_behind_pooler: bool = False
     _free: list[tuple[Any, float]] = field(factory=list, init=False)
     """Drivers that nobody has, with the time since when; the one that was given back last is lent first."""
-    _turns: asyncio.Semaphore = field(init=False)
+    _turns: Turns = field(init=False)
     _is_closed: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._turns = asyncio.Semaphore(self.size)
+        busy = "the ledger is busy: no connection became free in time"
+        self._turns = Turns(self.size, self.turn_seconds, busy)
 
     @property
     def lent(self) -> int:
         """How many connections are out at the moment."""
-        return self.size - self._turns._value
+        return self._turns.out
 
     def lend(self, beginning: str) -> Lending:
         """A connection whose transactions begin in this way; what is not committed in the block is undone."""
@@ -110,7 +112,7 @@ class PostgresPool:
 
     async def take(self) -> Any:
         """A driver, for whoever gives it back."""
-        await self._take_turn()
+        await self._turns.take()
         try:
             while self._free:
                 driver, _ = self._free.pop()
@@ -120,7 +122,7 @@ class PostgresPool:
                     return driver
             return await self._opened()
         except BaseException:
-            self._turns.release()
+            self._turns.give_back()
             raise
 
     def give_back(self, driver: Any, *, is_lost: bool) -> None:
@@ -132,17 +134,7 @@ class PostgresPool:
             self._free.append((driver, now))
         if self._free and now - self._free[0][1] > _IDLE_SECONDS:
             self._free.pop(0)[0].terminate()
-        self._turns.release()
-
-    async def _take_turn(self) -> None:
-        if not self._turns.locked():
-            await self._turns.acquire()
-            return
-        try:
-            async with asyncio.timeout(self.turn_seconds):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise LedgerUnavailable("the ledger is busy: no connection became free in time") from None
+        self._turns.give_back()
 
     async def _opened(self) -> Any:
         driver = await asyncpg.connect(**self.arguments)

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from attrs import define, field
 
 from casenotes.adapters.sql.connections import Row
-from casenotes.core.errors import LedgerUnavailable
+from casenotes.adapters.sql.turns import Turns
 
 T = TypeVar("T")
 
@@ -221,28 +221,29 @@ class SqliteConnections:
     size: int
     turn_seconds: float
     open_file: Open
-    _turns: asyncio.Semaphore = field(init=False)
+    _turns: Turns = field(init=False)
     _free: list[SqliteThread] = field(factory=list, init=False)
     _all: list[SqliteThread] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._turns = asyncio.Semaphore(self.size)
+        busy = "the ledger is busy: other work did not end in time"
+        self._turns = Turns(self.size, self.turn_seconds, busy)
 
     @property
     def lent(self) -> int:
         """How many connections are out at the moment."""
-        return len(self._all) - len(self._free)
+        return self._turns.out
 
     @asynccontextmanager
     async def thread(self) -> AsyncIterator[SqliteThread]:
         """A thread for the length of the block."""
-        await self._take_turn()
+        await self._turns.take()
         thread = self._free.pop() if self._free else self._made()
         try:
             yield thread
         finally:
             self._free.append(thread)
-            self._turns.release()
+            self._turns.give_back()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[ThreadConnection]:
@@ -259,16 +260,6 @@ class SqliteConnections:
         threads, self._all, self._free = self._all, [], []
         for thread in threads:
             await thread.close()
-
-    async def _take_turn(self) -> None:
-        if not self._turns.locked():
-            await self._turns.acquire()
-            return
-        try:
-            async with asyncio.timeout(self.turn_seconds):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise LedgerUnavailable("the ledger is busy: other work did not end in time") from None
 
     def _made(self) -> SqliteThread:
         thread = SqliteThread(self.open_file, f"casenotes-{self.name}-{len(self._all) + 1}")
