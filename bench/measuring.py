@@ -7,12 +7,15 @@ import gc
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from attrs import field, frozen
 
 Work: TypeAlias = Callable[[int], Awaitable[None]]
 """Does the unit of work that has this number."""
+
+AS_IT_IS: Final = "as it is"
+"""The disk that the machine has."""
 
 
 class Spoilt(Exception):
@@ -42,6 +45,12 @@ class Goal:
     def holds(self, value: float) -> bool:
         return value >= self.bound if self.relation == ">=" else value <= self.bound
 
+    @classmethod
+    def parse(cls, text: str) -> Goal:
+        """What was told as text."""
+        judged, relation, bound = text.split()
+        return cls(cast(Literal[">=", "<="], relation), float(bound), judged == "product")
+
     def __str__(self) -> str:
         return f"{'product' if self.absolute else 'ratio'} {self.relation} {self.bound:g}"
 
@@ -66,6 +75,7 @@ class Comparison:
     floor_is: str = field(default="", kw_only=True)
     cpu_tells: bool = field(default=True, kw_only=True)
     """Whether both did their work in this process, so that its CPU can be compared."""
+    disk: str = field(default=AS_IT_IS, kw_only=True)
 
     @property
     def ratios(self) -> Sequence[float]:
@@ -81,6 +91,14 @@ class Comparison:
             return None
         judged = [each.value for each in self.product] if self.goal.absolute else self.ratios
         return self.goal.holds(statistics.median(judged))
+
+
+@frozen
+class Measured:
+    """What came of a part, and how many commits a second the disk did before it."""
+
+    comparisons: Sequence[Comparison]
+    commits_per_second: float
 
 
 Pairs: TypeAlias = tuple[Sequence[Figure], Sequence[Figure]]

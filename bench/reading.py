@@ -56,7 +56,8 @@ async def sqlite(folder: Path, seconds: float, repetitions: int) -> list[Compari
 def _median_ms(floor: SqliteFloor, seconds: float) -> Figure:
     times: list[float] = []
     end, cpu = time.perf_counter() + seconds, time.process_time()
-    while (began := time.perf_counter()) < end:
+    while not times or time.perf_counter() < end:
+        began = time.perf_counter()
         floor.trace(len(times))
         times.append((time.perf_counter() - began) * 1_000)
     return Figure(statistics.median(times), (time.process_time() - cpu) / len(times) * 1_000)

@@ -8,15 +8,31 @@ import platform
 import sqlite3
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from bench.measuring import Comparison, Figure
+from bench.measuring import AS_IT_IS, Comparison, Figure, Goal
+
+COMMITS = "commits_per_second_before_each_part"
 
 _HEAD = ("what", "unit", "floor", "product", "ratio: median (min..max)", "goal", "holds")
 _WORDS = {True: "yes", False: "NO", None: ""}
+
+
+def text(comparisons: Sequence[Comparison]) -> str:
+    """A table and a verdict for each disk; what the CPU took, for the disk as it is."""
+    told = []
+    for disk, found in groupby(comparisons, key=lambda each: each.disk):
+        there = list(found)
+        if disk == AS_IT_IS:
+            told += [table(there), cpu_table(there), verdict(there)]
+        else:
+            told += [f"On a disk of {disk}:", table(there), verdict(there)]
+    return "\n\n".join(told)
 
 
 def table(comparisons: Sequence[Comparison]) -> str:
@@ -72,7 +88,7 @@ def commits_per_second(folder: Path, seconds: float = 0.5) -> float:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("CREATE TABLE IF NOT EXISTS row (text TEXT)")
         commits, began = 0, time.perf_counter()
-        while (taken := time.perf_counter() - began) < seconds:
+        while not commits or (taken := time.perf_counter() - began) < seconds:
             connection.execute("INSERT INTO row VALUES (?)", ("x" * 600,))
             commits += 1
     return round(commits / taken)
@@ -83,6 +99,7 @@ def write(file: Path, comparisons: Sequence[Comparison], facts: dict[str, object
     found = [
         {
             "what": each.what,
+            "disk": each.disk,
             "unit": each.unit,
             "floor": list(map(_plain, each.floor)),
             "floor_is": each.floor_is,
@@ -90,11 +107,25 @@ def write(file: Path, comparisons: Sequence[Comparison], facts: dict[str, object
             "ratio": [round(one, 3) for one in each.ratios],
             "goal": None if each.goal is None else str(each.goal),
             "holds": each.holds,
+            "cpu_tells": each.cpu_tells,
         }
         for each in comparisons
     ]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"machine": facts, "comparisons": found}, indent=2) + "\n")
+
+
+def read(file: Path) -> tuple[list[Comparison], list[float]]:
+    """The comparisons that were written there, and the commits in a second before each part."""
+    told = json.loads(file.read_text())
+    return list(map(_comparison, told["comparisons"])), list(told["machine"][COMMITS].values())
+
+
+def _comparison(told: Mapping[str, Any]) -> Comparison:
+    floor, product = ([Figure(**each) for each in told[side]] for side in ("floor", "product"))
+    goal = None if told["goal"] is None else Goal.parse(told["goal"])
+    named = {name: told[name] for name in ("floor_is", "cpu_tells", "disk")}
+    return Comparison(told["what"], told["unit"], floor, product, goal, **named)
 
 
 def _row(each: Comparison) -> tuple[str, ...]:

@@ -7,9 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.slow_disk import SlowDisk
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from support.servers import Postgres, Redis, find_postgres, find_redis
+
+
+class _OnSameDisk(Postgres):
+    """A server whose flushes take as long as those of this process."""
+
+    def _start(self) -> None:
+        if (disk := SlowDisk.inherited()) is not None:
+            reachable = disk.copied(
+                self.home
+            )  # the server may run as another user, who cannot enter our folder
+            self._env = {**self._env, **reachable.environment}
+        super()._start()
 
 
 @contextmanager
@@ -18,7 +32,7 @@ def own_postgres(*settings: str) -> Iterator[str]:
     programs = find_postgres()
     if programs is None:
         raise SystemExit("no PostgreSQL server: make venv, or name its folder in CASENOTES_TEST_PG_BIN")
-    server = Postgres(programs, settings)
+    server = _OnSameDisk(programs, settings)
     try:
         yield f"postgresql://postgres@/postgres?host={server.home}&port=5432"
     finally:
