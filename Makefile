@@ -31,7 +31,7 @@ test-long: $(DEV)  ## the tests that take minutes, and how long they took
 	@start=$$(date +%s); $(BIN)/python -m pytest -m long -n auto --dist loadgroup $(ARGS) && \
 	echo "the long tests took $$(( $$(date +%s) - start )) s"
 
-bench: $(DEV)  ## beside the same work written by hand, in turns, on servers of its own; 5 minutes, figures in build/bench.json
+bench: $(DEV)  ## beside the same work written by hand, in turns, on servers of its own; 7 minutes, figures in build/bench.json
 	$(BIN)/python -m bench $(ARGS)
 
 bench-scale: $(DEV)  ## the same reads among 1,000 runs and among 1,000,000; half an hour and 15 GB in /tmp while it lasts

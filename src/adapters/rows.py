@@ -55,6 +55,11 @@ _ENDING: Final = (
     "updated_at",
     "finished_at",
 )
+_LEASE: Final = ("lease_owner", "lease_expires_at")
+_SEAL: Final = ("digest", "previous_digest", "chain_position", "entry_digests")
+
+ENDING_COLUMNS: Final = (*_ENDING, *_LEASE, *_SEAL)
+"""The columns of ``ending_row``."""
 
 
 def to_row(model: object) -> Row:
@@ -86,7 +91,7 @@ def ending_row(run: DiagnosisRun, seal: RunSeal) -> Row:
     if run.status is RunStatus.RUNNING:
         raise ValueError("a run ends as SUCCESS or FAILED, not as RUNNING")
     row = to_row(run)
-    ending = {name: row[name] for name in _ENDING} | {"lease_owner": None, "lease_expires_at": None}
+    ending = {name: row[name] for name in _ENDING} | dict.fromkeys(_LEASE)
     return ending | {
         "digest": seal.digest,
         "previous_digest": seal.previous,

@@ -344,6 +344,15 @@ class Ledger(Protocol):
         """
         ...
 
+    async def start(self, session: ChatSession, run: DiagnosisRun) -> DiagnosisRun:
+        """Store a new run and use its session, as ``runs.add`` and ``sessions.use`` do in one unit of work; return
+        the run with its ``id`` once both are durable.
+
+        Raises ``RunAlreadyExists``, and then the session is as it was. As with ``transact``, runs that start together
+        may share a commit, and each has an outcome of its own.
+        """
+        ...
+
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
         """Store a step or tool call of a RUNNING run; return once it is durable. Raises as ``journal.add_step`` does.
 

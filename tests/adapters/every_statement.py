@@ -223,14 +223,11 @@ async def use_outside(ledger: SqlLedger) -> Statements:
 async def _use_commits(statements: Statements, ledger: SqlLedger) -> None:
     run = started("r-u", "u")
 
-    async def start(work: UnitOfWork) -> DiagnosisRun:
-        await work.sessions.ensure(chat_session("u"))
-        return await work.runs.add(run)
-
     async def finish(work: UnitOfWork) -> DiagnosisRun:
         return await end(work, answered(run))
 
-    await statements.call(ledger, "ledger.transact", start)
+    await statements.call(ledger, "ledger.start", chat_session("u"), run)
+    await statements.refused(RunAlreadyExists, ledger, "ledger.start", chat_session("u"), run)
     steps = [run.step(number, "planner", at()) for number in range(1, TOGETHER + 1)]
     tools = [run.tool_call(number, "logs.search", at()) for number in range(1, TOGETHER + 1)]
     await asyncio.gather(*(statements.call(ledger, "ledger.record", entry) for entry in (*steps, *tools)))

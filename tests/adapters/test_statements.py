@@ -52,9 +52,12 @@ def in_short(statement: str) -> str:
     """What a statement does, and to which tables: ``LOCK`` for a read that keeps its rows from others."""
     if not re.match("SELECT|INSERT|UPDATE|DELETE|WITH", statement):
         return statement.split()[0]
-    for verb, table in re.findall(r"\b(INSERT INTO|DELETE FROM|UPDATE) (\w+)", statement):
+    written: dict[str, list[str]] = {}
+    for verb, table in re.findall(r"\b(INSERT|DELETE|UPDATE) (?:INTO |FROM )?(\w+)", statement):
         if table in metadata.tables:
-            return f"{verb.split()[0]} {table}"
+            written.setdefault(verb, []).append(table)
+    if written:
+        return ", ".join(f"{verb} {', '.join(tables)}" for verb, tables in written.items())
     read = dict.fromkeys(re.findall(r"\b(?:FROM|JOIN) (\w+)", statement))
     tables = ", ".join(table for table in read if table in metadata.tables)
     return f"{'LOCK' if statement.endswith('FOR UPDATE') else 'SELECT'} {tables}"

@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from support.through_work import ThroughWork
-
 from casenotes.adapters.memory import MemoryLedger
 from casenotes.core.model import AgentStep, HistoricalSession, ToolInvocation
 from casenotes.ports.ledger import LedgerView, UnitOfWork
+from casenotes.ports.through_work import ThroughWork
 
 
 class Overlay:

@@ -14,7 +14,6 @@ from support.postgres import rows
 from support.scripted import Gate, Scripted, usual
 from support.service import Backend, Running
 from support.statements import lent_by
-from support.through_work import ThroughWork
 from unit.service.scene import play, scene
 
 from casenotes.adapters.memory import MemoryLedger
@@ -23,6 +22,7 @@ from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.words import RunStatus
 from casenotes.ports.agent import AgentEvent, Enquiry, Progress
 from casenotes.ports.ledger import LedgerView, UnitOfWork
+from casenotes.ports.through_work import ThroughWork
 
 MORE_THAN_CONNECTIONS = 40
 OPEN = (

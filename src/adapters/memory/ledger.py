@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -21,10 +20,8 @@ from casenotes.adapters.memory.state import Draft, Ids, Snapshot, State
 from casenotes.adapters.rows import Row, to_row
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import AgentStep, HistoricalSession, ToolInvocation
-from casenotes.core.views import Erasure, StoredTrace
-from casenotes.ports.ledger import Body, UnitOfWork
-
-T = TypeVar("T")
+from casenotes.core.views import Erasure
+from casenotes.ports.through_work import ThroughWork
 
 
 @frozen
@@ -61,7 +58,7 @@ class MemoryUnitOfWork:
 
 
 @define(repr=False)
-class MemoryLedger:
+class MemoryLedger(ThroughWork):
     """``casenotes.ports.ledger.Ledger``, in the memory of this process and gone with it."""
 
     _state: State = field(factory=State, init=False)
@@ -88,20 +85,6 @@ class MemoryLedger:
             finally:
                 draft.end()
 
-    async def transact(self, body: Body[T]) -> T:
-        async with self.work() as work:
-            result = await body(work)
-            await work.commit()
-        return result
-
-    async def record(self, entry: AgentStep | ToolInvocation) -> None:
-        async def add(work: UnitOfWork) -> None:
-            await (
-                work.journal.add_step(entry) if isinstance(entry, AgentStep) else work.journal.add_tool(entry)
-            )
-
-        await self.transact(add)
-
     @asynccontextmanager
     async def view(self) -> AsyncIterator[MemoryView]:
         await self.check()
@@ -116,17 +99,6 @@ class MemoryLedger:
             )
         finally:
             snapshot.end()
-
-    async def trace(self, session_id: str, run_id: str | None = None) -> StoredTrace:
-        async with self.view() as view:
-            session = await view.sessions.get(session_id)
-            run = await (
-                view.runs.latest(session_id) if run_id is None else view.runs.get(session_id, run_id)
-            )
-            if run is None:
-                return StoredTrace(session, None)
-            steps, tools = await view.journal.entries(session_id, run.run_id)
-            return StoredTrace(session, run, tuple(steps), tuple(tools))
 
     async def check(self) -> None:
         if self._closed:

@@ -22,9 +22,9 @@ from casenotes.adapters.sql.sessions import SessionsReader, SessionsWriter
 from casenotes.adapters.sql.trace import read_trace
 from casenotes.adapters.sql.transaction import Transaction, transaction
 from casenotes.core.errors import LedgerUnavailable, SchemaOutOfDate
-from casenotes.core.model import AgentStep, ToolInvocation
+from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, ToolInvocation
 from casenotes.core.views import Erasure, StoredTrace
-from casenotes.ports.ledger import Body, UnitOfWork
+from casenotes.ports.ledger import Body
 
 T = TypeVar("T")
 
@@ -76,16 +76,15 @@ def unit_of_work(opened: Transaction) -> SqlUnitOfWork:
     )
 
 
-async def add_entry(entry: AgentStep | ToolInvocation, work: UnitOfWork) -> None:
-    """The body of a transaction that stores one step or tool call."""
-    await (work.journal.add_step(entry) if isinstance(entry, AgentStep) else work.journal.add_tool(entry))
-
-
 class Commits(Protocol):
     """How a database makes what arrives together durable together."""
 
     async def transact(self, body: Body[T]) -> T:
         """``casenotes.ports.ledger.Ledger.transact``."""
+        ...
+
+    async def start(self, session: ChatSession, run: DiagnosisRun) -> DiagnosisRun:
+        """``casenotes.ports.ledger.Ledger.start``."""
         ...
 
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
@@ -119,6 +118,10 @@ class SqlLedger:
     async def transact(self, body: Body[T]) -> T:
         self._refuse_when_closed()
         return await self.commits.transact(body)
+
+    async def start(self, session: ChatSession, run: DiagnosisRun) -> DiagnosisRun:
+        self._refuse_when_closed()
+        return await self.commits.start(session, run)
 
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
         self._refuse_when_closed()

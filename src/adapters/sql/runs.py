@@ -12,7 +12,9 @@ from attrs import frozen
 from sqlalchemy.sql import Executable
 
 from casenotes.adapters.rows import (
+    ENDING_COLUMNS,
     AnyRow,
+    Row,
     ending_row,
     feedback_row,
     from_row,
@@ -113,11 +115,18 @@ _MOVE_HEAD = (
         message_pair_count=chat_session.c.message_pair_count + sa.bindparam("pairs", type_=sa.Integer),
     )
 )
+_moved = _MOVE_HEAD.returning(chat_session.c.session_id).cte("moved")
+# The names of the values are not those of the columns: else they would be taken for columns of the session too.
+_END_AND_MOVE_HEAD = (
+    sa.update(diagnosis_run)
+    .where(_this_run, _is_running, sa.exists().select_from(_moved))
+    .values({name: sa.bindparam(f"run.{name}", type_=_run[name].type) for name in ENDING_COLUMNS})
+)
 _CONTEXT_DEGRADED = sa.update(diagnosis_run).where(_this_run).values(context_degraded=True)
 _FEEDBACK = sa.update(diagnosis_run).where(_this_run)
 _feedback_at = sa.bindparam("raised_to", type_=UtcDateTime)
-_RAISE_UPDATED = (
-    sa.update(diagnosis_run).where(_this_run, _run.updated_at < _feedback_at).values(updated_at=_feedback_at)
+_FEEDBACK_NOW = _FEEDBACK.values(
+    updated_at=sa.case((_run.updated_at < _feedback_at, _feedback_at), else_=_run.updated_at)
 )
 _until = sa.bindparam("until", type_=UtcDateTime)
 _RENEW = (
@@ -219,12 +228,18 @@ class RunsWriter(RunsReader):
             "expires": None if expires_at is None else utc(expires_at),
             "pairs": int(counts_as_turn(run)),
         }
-        if (
-            await self._transaction.run(_END, changes | place) == 0
-            or await self._transaction.run(_MOVE_HEAD, head) == 0
-        ):
+        if not await self._end(changes, place, head):
             reason = await why_not_running(self._transaction, run.session_id, run.run_id)
             raise reason or ValueError("the seal does not continue the chain of its session")
+
+    async def _end(self, changes: Row, place: Row, head: Row) -> bool:
+        transaction = self._transaction
+        if transaction.dialect.writes_within:
+            named = {f"run.{name}": value for name, value in changes.items()}
+            return await transaction.run(_END_AND_MOVE_HEAD, named | place | head) > 0
+        return (
+            await transaction.run(_END, changes | place) > 0 and await transaction.run(_MOVE_HEAD, head) > 0
+        )
 
     async def set_context_degraded(self, session_id: str, run_id: str) -> None:
         if await self._transaction.run(_CONTEXT_DEGRADED, this_run(session_id, run_id)) == 0:
@@ -232,10 +247,10 @@ class RunsWriter(RunsReader):
 
     async def set_feedback(self, session_id: str, run_id: str, feedback: Feedback) -> None:
         changes, run = feedback_row(feedback), this_run(session_id, run_id)
-        if await self._transaction.run(_FEEDBACK, changes | run) == 0:
+        at = changes["feedback_at"]
+        statement, raised = (_FEEDBACK, {}) if at is None else (_FEEDBACK_NOW, {"raised_to": at})
+        if await self._transaction.run(statement, changes | run | raised) == 0:
             raise RunNotFound(session_id, run_id)
-        if changes["feedback_at"] is not None:
-            await self._transaction.run(_RAISE_UPDATED, run | {"raised_to": changes["feedback_at"]})
 
     async def renew(self, runs: Collection[RunKey], *, owner: str, until: datetime) -> frozenset[RunKey]:
         values = {"keys": list(runs), "owner": owner, "until": utc(until)}

@@ -83,7 +83,8 @@ def ensuring(dialect: Dialect) -> Insert:
 
 
 @cache
-def _use(dialect: Dialect) -> Insert:
+def using(dialect: Dialect) -> Insert:
+    """Store a session, or mark activity on the one that is there."""
     insert = dialect.insert(chat_session)
     given, stored = insert.excluded, _session
     return insert.on_conflict_do_update(
@@ -146,7 +147,7 @@ class SessionsWriter(SessionsReader):
         await self._transaction.run(ensuring(self._transaction.dialect), to_row(session))
 
     async def use(self, session: ChatSession) -> None:
-        await self._transaction.run(_use(self._transaction.dialect), to_row(session))
+        await self._transaction.run(using(self._transaction.dialect), to_row(session))
 
     async def lock_chain(self, session_id: str) -> ChainHead:
         row = await self._transaction.one(_LOCK_CHAIN, {"session_id": session_id})

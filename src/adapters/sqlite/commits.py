@@ -11,13 +11,14 @@ from attrs import define, field
 
 from casenotes.adapters.sql.dialect import SQLITE
 from casenotes.adapters.sql.group import Failed, Group
-from casenotes.adapters.sql.ledger import SqlUnitOfWork, add_entry, unit_of_work
+from casenotes.adapters.sql.ledger import SqlUnitOfWork, unit_of_work
 from casenotes.adapters.sql.transaction import Transaction, translated
 from casenotes.adapters.sqlite import threads
 from casenotes.adapters.sqlite.threads import InnerConnection, SqliteConnections, SqliteThread, roll_back
 from casenotes.core.errors import LedgerUnavailable
-from casenotes.core.model import AgentStep, ToolInvocation
+from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, ToolInvocation
 from casenotes.ports.ledger import Body
+from casenotes.ports.through_work import recording, starting
 
 T = TypeVar("T")
 
@@ -36,8 +37,11 @@ class SqliteCommits:
         result: T = await self._group.put(body)
         return result
 
+    async def start(self, session: ChatSession, run: DiagnosisRun) -> DiagnosisRun:
+        return await self.transact(starting(session, run))
+
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
-        await self._group.put(partial(add_entry, entry))
+        await self._group.put(recording(entry))
 
     async def done(self) -> None:
         await self._group.done()

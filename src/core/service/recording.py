@@ -24,6 +24,7 @@ from casenotes.core.text import JsonObject
 from casenotes.core.words import AgentFlow, RunStatus, StepStatus
 from casenotes.ports.ambient import Clock, NewId, RunObserver
 from casenotes.ports.ledger import Ledger, UnitOfWork
+from casenotes.ports.through_work import starting
 
 
 @frozen
@@ -71,7 +72,9 @@ class Recorder:
             now,
             rules.lease_until(self.owner, now, self.lease),
         )
-        expires_at = now + self.context_ttl
+        session = ChatSession(
+            session_id, created_at=now, last_active_at=now, expires_at=now + self.context_ttl
+        )
 
         async def store(work: UnitOfWork) -> DiagnosisRun | Replay:
             if idempotency is not None:
@@ -81,12 +84,13 @@ class Recorder:
                     return await self._replay(work, holder, idempotency)
             if not rules.is_new_session_id(session_id):
                 await self._require_known(work, session_id)
-            await work.sessions.use(
-                ChatSession(session_id, created_at=now, last_active_at=now, expires_at=expires_at)
-            )
-            return await work.runs.add(run)
+            return await starting(session, run)(work)
 
-        stored = await self.ledger.transact(store)
+        stored: DiagnosisRun | Replay
+        if idempotency is None and rules.is_new_session_id(session_id):
+            stored = await self.ledger.start(session, run)
+        else:
+            stored = await self.ledger.transact(store)
         if isinstance(stored, Replay):
             return stored
         self.observer.started(stored)

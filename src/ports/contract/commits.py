@@ -10,6 +10,7 @@ from attrs import evolve
 from casenotes.core.errors import InvalidTransition, RunAlreadyExists, RunNotFound
 from casenotes.core.model import AgentStep, DiagnosisRun, ToolInvocation
 from casenotes.ports.contract.stage import (
+    NAIVE,
     add_run,
     add_runs,
     all_at_once,
@@ -99,6 +100,59 @@ class CommitsContract:
         assert step.agent_name == "abc"[outcomes.index(None)]
 
     @on_fresh_ledger
+    async def test_run_that_starts_is_there_with_its_session_when_start_returns(self, ledger: Ledger) -> None:
+        session, run = chat_session(seconds=1), started(seconds=1)
+        stored = await ledger.start(session, run)
+        assert stored.id is not None and evolve(stored, id=None) == run
+        assert await read_run(ledger, "s", "r") == stored
+        assert await read_session(ledger, "s") == session
+
+    @on_fresh_ledger
+    async def test_run_that_starts_uses_a_session_that_is_there(self, ledger: Ledger) -> None:
+        first, _ = await add_runs(ledger, started("r-1"), started("r-2"))
+        await end_run(ledger, answered(first))
+        before = await read_session(ledger, "s")
+        later = evolve(chat_session(seconds=60), expires_at=at(600))
+        await ledger.start(later, started("r-3", seconds=60))
+        assert await read_session(ledger, "s") == evolve(before, last_active_at=at(60), expires_at=at(600))
+        await ledger.start(evolve(chat_session(seconds=2), expires_at=at(500)), started("r-4", seconds=2))
+        assert await read_session(ledger, "s") == evolve(before, last_active_at=at(60), expires_at=at(500))
+
+    @on_fresh_ledger
+    async def test_run_that_is_there_is_not_started_again_and_no_session_is_touched(
+        self, ledger: Ledger
+    ) -> None:
+        await add_run(ledger, started("r", "s-1"))
+        before = await picture(ledger)
+        for session_id in ("s-1", "s-2"):
+            with pytest.raises(RunAlreadyExists):
+                await ledger.start(chat_session(session_id, 60), started("r", session_id, seconds=60))
+        assert await picture(ledger) == before
+
+    @on_fresh_ledger
+    async def test_start_with_a_naive_time_is_refused_and_writes_nothing(self, ledger: Ledger) -> None:
+        before = await picture(ledger)
+        with pytest.raises(ValueError):
+            await ledger.start(chat_session(), evolve(started(), created_at=NAIVE))
+        with pytest.raises(ValueError):
+            await ledger.start(evolve(chat_session(), last_active_at=NAIVE), started())
+        assert await picture(ledger) == before
+
+    @on_fresh_ledger
+    async def test_runs_that_start_at_once_are_all_there_in_one_session_with_one_order(
+        self, ledger: Ledger
+    ) -> None:
+        runs = [started(f"r-{n}") for n in range(12)]
+        stored = await asyncio.gather(
+            *(ledger.start(chat_session(seconds=n), run) for n, run in enumerate(runs))
+        )
+        assert len({run.id for run in stored}) == 12
+        newest = max(stored, key=lambda run: run.id or 0)
+        async with ledger.view() as view:
+            assert await view.runs.latest("s") == newest
+        assert (await read_session(ledger, "s")).last_active_at == at(11)
+
+    @on_fresh_ledger
     async def test_transact_commits_what_its_body_did_and_returns_what_it_returned(
         self, ledger: Ledger
     ) -> None:
@@ -160,6 +214,12 @@ class CommitsContract:
 
     @on_fresh_ledger
     async def test_run_that_starts_while_its_session_is_erased_has_a_session(self, ledger: Ledger) -> None:
+        await self._start_while_erased(ledger, None)
+
+    @on_fresh_ledger
+    async def test_session_that_is_used_while_it_is_erased_is_there_with_its_run(
+        self, ledger: Ledger
+    ) -> None:
         await self._start_while_erased(ledger, lambda work: work.sessions.use(chat_session()))
 
     @on_fresh_ledger
@@ -168,8 +228,12 @@ class CommitsContract:
     ) -> None:
         await self._start_while_erased(ledger, lambda work: work.sessions.ensure(chat_session()))
 
-    async def _start_while_erased(self, ledger: Ledger, keep: Body[None]) -> None:
+    async def _start_while_erased(self, ledger: Ledger, keep: Body[None] | None) -> None:
         async def start(run_id: str) -> None:
+            if keep is None:
+                await ledger.start(chat_session(), started(run_id))
+                return
+
             async def body(work: UnitOfWork) -> None:
                 await keep(work)
                 await work.runs.add(started(run_id))

@@ -7,13 +7,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 
 import pytest
-from support.through_work import ThroughWork
 from unit.service.scene import play, scene
 
 from casenotes.adapters.memory import MemoryLedger
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.words import RunStatus
 from casenotes.ports.ledger import LedgerView, UnitOfWork
+from casenotes.ports.through_work import ThroughWork
 
 
 class Unlucky(ThroughWork):

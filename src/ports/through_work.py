@@ -1,0 +1,79 @@
+"""What a ledger may do in fewer round trips, done by its units of work and views alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, ToolInvocation
+from casenotes.core.views import StoredTrace
+from casenotes.ports.ledger import Body, LedgerView, UnitOfWork
+
+T = TypeVar("T")
+
+
+def starting(session: ChatSession, run: DiagnosisRun) -> Body[DiagnosisRun]:
+    """The body of ``Ledger.start``."""
+
+    async def start(work: UnitOfWork) -> DiagnosisRun:
+        await work.sessions.use(session)
+        return await work.runs.add(run)
+
+    return start
+
+
+def recording(entry: AgentStep | ToolInvocation) -> Body[None]:
+    """The body of ``Ledger.record``."""
+
+    async def record(work: UnitOfWork) -> None:
+        if isinstance(entry, AgentStep):
+            await work.journal.add_step(entry)
+        else:
+            await work.journal.add_tool(entry)
+
+    return record
+
+
+class ThroughWork(ABC):
+    """The part of a ``Ledger`` that follows from ``work`` and ``view``.
+
+    For a store that has nothing to gain from sharing commits, and for a ledger that stands before another.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def work(self) -> AbstractAsyncContextManager[UnitOfWork]:
+        """As ``Ledger.work``."""
+
+    @abstractmethod
+    def view(self) -> AbstractAsyncContextManager[LedgerView]:
+        """As ``Ledger.view``."""
+
+    async def transact(self, body: Body[T]) -> T:
+        """As ``Ledger.transact``; each body has a commit of its own."""
+        async with self.work() as work:
+            result = await body(work)
+            await work.commit()
+        return result
+
+    async def start(self, session: ChatSession, run: DiagnosisRun) -> DiagnosisRun:
+        """As ``Ledger.start``."""
+        return await self.transact(starting(session, run))
+
+    async def record(self, entry: AgentStep | ToolInvocation) -> None:
+        """As ``Ledger.record``."""
+        await self.transact(recording(entry))
+
+    async def trace(self, session_id: str, run_id: str | None = None) -> StoredTrace:
+        """As ``Ledger.trace``."""
+        async with self.view() as view:
+            session = await view.sessions.get(session_id)
+            run = await (
+                view.runs.latest(session_id) if run_id is None else view.runs.get(session_id, run_id)
+            )
+            if run is None:
+                return StoredTrace(session, None)
+            steps, tools = await view.journal.entries(session_id, run.run_id)
+        return StoredTrace(session, run, tuple(steps), tuple(tools))
