@@ -192,7 +192,7 @@ class Fleet:
             clock=self.clock,
             new_id=lambda: hashlib.sha256(f"{next(self._names)}".encode()).hexdigest()[:16],
             observer=self.observer,
-            limits=Limits(context_timeout=timedelta(seconds=PATIENCE)),
+            limits=Limits(context_timeout=timedelta(seconds=PATIENCE), max_running=10_000),
             lease=LEASE,
             context_ttl=TTL,
         )

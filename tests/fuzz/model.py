@@ -108,9 +108,10 @@ class Record:
         return [run for run in self.runs.values() if run.running and run.leased_until < now]
 
     def renew(self, owner: str, now: datetime) -> None:
+        """A lease is not cut short when the clock was set back."""
         for run in self.runs.values():
             if run.running and run.owner == owner:
-                run.leased_until = now + LEASE
+                run.leased_until = max(run.leased_until, now + LEASE)
 
     def rate(self, run: Run, rating: str, comment: str | None) -> None:
         """The last word wins; a useful answer makes the run's case, anything else withdraws it."""
