@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from redis.asyncio import Redis
+from support.fault_proxy import before_redis
 
 from casenotes.adapters.context.redis import TIMEOUT_SECONDS, RedisContextStore
 from casenotes.core.errors import ContextUnavailable, InvalidSettings
@@ -66,6 +67,33 @@ def test_key_that_somebody_else_wrote_is_unavailable_and_no_fault(fresh_redis: s
         assert await store.recall("other") == []
 
     on_redis(fresh_redis, scene)
+
+
+def test_key_that_somebody_else_wrote_is_left_as_it_is(fresh_redis: str) -> None:
+    async def scene(store: RedisContextStore, server: Redis) -> None:
+        await server.set("casenotes:{text}:pairs", "theirs")
+        with pytest.raises(ContextUnavailable):
+            await store.append("text", MessagePair("q", "a"))
+        assert await server.get("casenotes:{text}:pairs") == "theirs"
+        assert await server.pttl("casenotes:{text}:pairs") == -1, "it does not expire"
+
+    on_redis(fresh_redis, scene)
+
+
+def test_connections_that_were_reset_while_nobody_used_them_cost_no_conversation(fresh_redis: str) -> None:
+    names = [f"s-{number}" for number in range(12)]
+
+    async def played() -> None:
+        async with asyncio.timeout(60), before_redis(fresh_redis) as proxy:
+            store = RedisContextStore(proxy.url)
+            await asyncio.gather(*(store.append(name, MessagePair(name, "a")) for name in names))
+            proxy.cut()
+            await asyncio.sleep(0.05)  # until the other end has heard of it
+            found = await asyncio.gather(*map(store.recall, names))
+            assert [pair.question for pairs in found for pair in pairs] == names
+            await store.close()
+
+    asyncio.run(played())
 
 
 @pytest.mark.parametrize("seed", range(5))

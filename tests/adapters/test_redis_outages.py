@@ -13,6 +13,8 @@ from support.own_redis import OwnRedis, own_redis
 from support.scripted import Gate, Scripted, usual
 from support.service import Backend, Running, memory_backend
 
+from casenotes.adapters.context.redis import CONNECTIONS, RedisContextStore
+from casenotes.core.errors import ContextUnavailable
 from casenotes.core.model import MessagePair
 from casenotes.core.service.bounded_context import BoundedContext
 from casenotes.core.service.conducting import Limits
@@ -91,6 +93,27 @@ def test_server_that_is_silent_keeps_nobody_waiting_for_long(redis: OwnRedis) ->
         assert recalled(asked)[0] == "one"
 
     over(redis).run(scenario, asked)
+
+
+def test_store_that_nobody_else_bounds_gives_a_silent_server_up_by_itself(redis: OwnRedis) -> None:
+    pair = MessagePair("one", "a")
+
+    async def scene() -> None:
+        store = RedisContextStore(redis.url, timeout=0.2)
+        async with asyncio.timeout(60):
+            await store.append("s-1", pair)
+            redis.halt()
+            try:
+                calls = [store.append("s-1", pair), store.clear("s-2"), store.ping()]
+                more = [store.recall("s-1") for _ in range(CONNECTIONS)]  # some wait for a free connection
+                ends = await asyncio.gather(*calls, *more, return_exceptions=True)
+            finally:
+                redis.go_on()
+            assert {type(end) for end in ends} == {ContextUnavailable}
+            assert (await store.recall("s-1"))[0] == pair
+            await store.close()
+
+    asyncio.run(scene())
 
 
 def test_server_that_goes_away_in_the_middle_of_a_run_degrades_it(redis: OwnRedis) -> None:

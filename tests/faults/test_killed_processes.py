@@ -61,14 +61,13 @@ async def kill_at_moments(children: Nursery, life: str, url: str, context: str, 
 RECORDING = ("before ledger.record", "before ledger.transact.commit", "after ledger.transact.commit")
 MOMENTS = {
     "chat": (
-        "before ledger.transact.sessions.use",
-        "before ledger.transact.runs.add",
+        "before ledger.start",
         "before ledger.transact.runs.end",
         "before ledger.transact.cases.put",
         *RECORDING,
     ),
     "library": (
-        "before ledger.transact.runs.add",
+        "before ledger.start",
         "before ledger.transact.runs.lock_to_end",
         "before ledger.transact.runs.end",
         *RECORDING,

@@ -26,7 +26,7 @@ BLOWS = [
     *(Blow(Fault.HALT, side) for side in Side),
     Blow(Fault.DELAY, Side.AFTER, 0.05),
 ]
-OF_A_RUN = ["LRANGE", "MULTI", "RPUSH", "LTRIM", "PEXPIRE", "EXEC"]
+OF_A_RUN = ["LRANGE", "EVAL"]
 
 
 def replica_through(proxy: FaultProxy, ledger_url: str) -> AbstractAsyncContextManager[Replica]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
@@ -22,9 +22,28 @@ from casenotes.core.errors import ContextUnavailable, InvalidSettings
 from casenotes.core.model import MessagePair
 
 TIMEOUT_SECONDS: Final = 1.0
-"""Of a connection, of the wait for a free one, and of each answer."""
+"""Of one call, whatever it waits for: a free connection, its making, the answer."""
 
 CONNECTIONS: Final = 32
+
+_APPEND: Final = """
+redis.call("RPUSH", KEYS[1], ARGV[1])
+redis.call("LTRIM", KEYS[1], ARGV[2], -1)
+redis.call("PEXPIRE", KEYS[1], ARGV[3])
+"""
+"""The key; a pair, the first place that is kept, milliseconds. A script is done as a whole, and has one answer."""
+
+
+class _Pool(BlockingConnectionPool):
+    """Finds out, before a connection is used, that the server has closed it, and opens it anew."""
+
+    async def ensure_connection(self, connection: Any) -> None:
+        # The driver sees by itself that a connection was closed in order, and not that it was reset. Its reader is
+        # none of its promises: without one, a call on such a connection fails, and the next finds another.
+        reader = getattr(connection, "_reader", None)
+        if connection.is_connected and reader is not None and reader.exception() is not None:
+            await connection.disconnect(nowait=True)
+        await super().ensure_connection(connection)
 
 
 class RedisContextStore:
@@ -43,15 +62,16 @@ class RedisContextStore:
     ) -> None:
         """Connects at the first use. Raises ``InvalidSettings`` for a URL that cannot be read."""
         self._retention = Retention(window, ttl, now_in_utc)
+        self._timeout = timeout
         try:
-            # No retry: an append whose answer was lost may have been done, and would be done twice. A pooled
-            # connection that the server has closed is found out, and opened anew, before it is used.
-            pool = BlockingConnectionPool.from_url(
+            # No retry: an append whose answer was lost may have been done, and would be done twice.
+            # No time-outs of the driver's: it would start a task for each write and a timer for each reply.
+            pool = _Pool.from_url(
                 url,
                 max_connections=CONNECTIONS,
-                timeout=timeout,
+                timeout=None,
                 decode_responses=True,
-                socket_timeout=timeout,
+                socket_timeout=None,
                 socket_connect_timeout=timeout,
                 retry=Retry(NoBackoff(), 0),
             )
@@ -63,40 +83,43 @@ class RedisContextStore:
         self._closed = False
 
     async def recall(self, session_id: str) -> Sequence[MessagePair]:
-        async with self._translated():
-            kept = await self._redis.lrange(_key(session_id), -self._retention.window, -1)
+        kept = await self._ask("LRANGE", _key(session_id), -self._retention.window, -1)
+        try:
             return [MessagePair(*json.loads(text)) for text in kept]
+        except (ValueError, TypeError) as error:
+            raise _unusable(error) from None
 
     async def append(self, session_id: str, pair: MessagePair) -> None:
-        key, text = _key(session_id), json.dumps([pair.question, pair.answer], ensure_ascii=False)
-        async with self._translated(), self._redis.pipeline(transaction=True) as work:
-            work.rpush(key, text)
-            work.ltrim(key, -self._retention.window, -1)
-            work.pexpire(key, max(1, round(self._retention.ttl * 1000)))
-            await work.execute()
+        text = json.dumps([pair.question, pair.answer], ensure_ascii=False)
+        ttl = max(1, round(self._retention.ttl * 1000))
+        await self._ask("EVAL", _APPEND, 1, _key(session_id), text, -self._retention.window, ttl)
 
     async def clear(self, session_id: str) -> None:
-        async with self._translated():
-            await self._redis.delete(_key(session_id))
+        await self._ask("DEL", _key(session_id))
 
     async def ping(self) -> None:
-        async with self._translated():
-            await self._redis.ping()
+        await self._ask("PING")
 
     async def close(self) -> None:
         self._closed = True
         await self._redis.aclose()
 
-    @asynccontextmanager
-    async def _translated(self) -> AsyncIterator[None]:
+    async def _ask(self, *command: str | int) -> Any:
+        """The server's answer to one command. Raises ``ContextUnavailable``, also when it does not come in time.
+
+        The driver does not use a connection again in whose command it was interrupted.
+        """
         if self._closed:
             raise ContextUnavailable("the conversation store is closed")
         try:
-            yield
+            async with asyncio.timeout(self._timeout):
+                return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
         except (RedisError, OSError, ValueError, TypeError) as error:
-            raise ContextUnavailable(
-                f"the conversation store cannot be used ({type(error).__name__})"
-            ) from None
+            raise _unusable(error) from None
+
+
+def _unusable(error: Exception) -> ContextUnavailable:
+    return ContextUnavailable(f"the conversation store cannot be used ({type(error).__name__})")
 
 
 def _key(session_id: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Sequence
 from datetime import timedelta
+from typing import Any, TypeVar
 
 from attrs import frozen
 
 from casenotes.core.errors import ContextUnavailable
 from casenotes.core.model import MessagePair
 from casenotes.ports.context import ContextStore
+
+T = TypeVar("T")
 
 
 @frozen
@@ -21,30 +23,24 @@ class BoundedContext:
     store: ContextStore
     limit: timedelta
 
-    @asynccontextmanager
-    async def _in_time(self) -> AsyncIterator[None]:
-        deadline = asyncio.timeout(self.limit.total_seconds())
+    async def _in_time(self, call: Coroutine[Any, Any, T]) -> T:
         try:
-            async with deadline:
-                yield
+            async with asyncio.timeout(self.limit.total_seconds()):
+                return await call
         except TimeoutError:
             raise ContextUnavailable("the conversation store did not answer in time") from None
 
     async def recall(self, session_id: str) -> Sequence[MessagePair]:
-        async with self._in_time():
-            return await self.store.recall(session_id)
+        return await self._in_time(self.store.recall(session_id))
 
     async def append(self, session_id: str, pair: MessagePair) -> None:
-        async with self._in_time():
-            await self.store.append(session_id, pair)
+        await self._in_time(self.store.append(session_id, pair))
 
     async def clear(self, session_id: str) -> None:
-        async with self._in_time():
-            await self.store.clear(session_id)
+        await self._in_time(self.store.clear(session_id))
 
     async def ping(self) -> None:
-        async with self._in_time():
-            await self.store.ping()
+        await self._in_time(self.store.ping())
 
     async def close(self) -> None:
         await self.store.close()

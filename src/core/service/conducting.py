@@ -200,8 +200,8 @@ class Conductor:
 def _heed_cancellation() -> None:
     """Raise the cancellation of this task, if what it called has swallowed it.
 
-    Up to Python 3.11 ``asyncio.wait_for`` does so when its result comes in the same moment. Agents use it, and the
-    driver of Redis: a run that is to end would go on, and whoever ends it would wait for it.
+    Up to Python 3.11 ``asyncio.wait_for`` does so when its result comes in the same moment, and agents and drivers use
+    it: a run that is to end would go on, and whoever ends it would wait for it.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import structlog
@@ -26,15 +26,17 @@ class ApiKeys:
     neither opens the service nor shuts its callers out. An empty file opens nothing.
     """
 
-    _fixed: frozenset[str]
+    _fixed: frozenset[bytes]
+    """The SHA-256 digests of the settings' keys."""
+
     _file: Path | None
-    _of_file: frozenset[str] = field(factory=frozenset, init=False)
+    _of_file: frozenset[bytes] = field(factory=frozenset, init=False)
     _seen: tuple[int, int, int] | None = field(default=None, init=False)
     _unreadable: bool = field(default=False, init=False)
 
     @classmethod
     def of(cls, settings: Settings) -> ApiKeys:
-        return cls(settings.api_keys, settings.api_keys_file)
+        return cls(_digests(settings.api_keys), settings.api_keys_file)
 
     @property
     def required(self) -> bool:
@@ -49,12 +51,10 @@ class ApiKeys:
         """
         scheme, _, given = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
         offered = hashlib.sha256(given.strip().encode("utf-8", "surrogateescape")).digest()
-        matches = [
-            hmac.compare_digest(offered, hashlib.sha256(key.encode()).digest()) for key in self._current()
-        ]
+        matches = [hmac.compare_digest(offered, known) for known in self._current()]
         return offered.hex() if any(matches) and scheme.lower() == "bearer" else None
 
-    def _current(self) -> frozenset[str]:
+    def _current(self) -> frozenset[bytes]:
         if self._file is not None:
             try:
                 self._read_again(self._file)
@@ -72,6 +72,10 @@ class ApiKeys:
         if seen == self._seen:
             return
         lines = file.read_text("utf-8-sig").splitlines()
-        self._of_file = frozenset(key for line in lines if (key := line.strip()))
+        self._of_file = _digests(key for line in lines if (key := line.strip()))
         # Of a file just written, the next change may carry the same time: it is read once more.
         self._seen = seen if abs(time.time_ns() - stat.st_mtime_ns) > _SETTLED_NS else None
+
+
+def _digests(keys: Iterable[str]) -> frozenset[bytes]:
+    return frozenset(hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest() for key in keys)

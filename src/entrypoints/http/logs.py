@@ -19,6 +19,7 @@ from structlog.typing import EventDict, Processor
 
 from casenotes.core.redaction import redaction_for_key
 from casenotes.core.text import clean, clean_json
+from casenotes.entrypoints.http.shapes import moment
 
 _UNSEEN = r"\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 _CONTROL = re.compile(rf"[\x00-\x1f{_UNSEEN}]")
@@ -98,10 +99,9 @@ class _Formatter(structlog.stdlib.ProcessorFormatter):
         line: object = record.msg
         if not isinstance(line, Line):
             return super().format(record)
-        at = datetime.fromtimestamp(record.created, UTC).replace(tzinfo=None)
         level = record.levelname.lower()
         event: EventDict = {
-            "timestamp": at.isoformat(timespec="microseconds") + "Z",
+            "timestamp": moment(datetime.fromtimestamp(record.created, UTC)),
             "level": level,
             "logger": record.name,
             "event": line.event,
@@ -141,10 +141,10 @@ def _clean(key: str, value: object) -> object:
     if isinstance(value, str):
         pattern = _CONTROL_IN_TRACEBACK if key == _TRACEBACK else _CONTROL
         return pattern.sub(_escape, clean(value))
-    if isinstance(value, Mapping | list | tuple | set | frozenset):
-        return _escape_inside(clean_json(value))
     if value is None or isinstance(value, bool | int | float):
         return value
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        return _escape_inside(clean_json(value))
     return _CONTROL.sub(_escape, clean(str(value)))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import orjson
+
 from casenotes.core.model import AgentStep, Case, DiagnosisRun, Feedback, ToolInvocation
 from casenotes.core.text import JsonObject
 from casenotes.core.views import (
@@ -21,6 +23,8 @@ from casenotes.core.words import RunStatus
 def moment(at: datetime) -> str:
     """A time, such as ``2026-12-01T00:00:00.000000Z``."""
     in_utc = at if at.tzinfo is UTC else at.astimezone(UTC)
+    if in_utc.microsecond:  # else orjson leaves them out; it takes a third of the time, and a trace has many
+        return orjson.dumps(in_utc, option=orjson.OPT_UTC_Z)[1:-1].decode()
     return in_utc.isoformat("T", "microseconds")[: len("2026-12-01T00:00:00.000000")] + "Z"
 
 
