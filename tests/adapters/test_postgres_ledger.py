@@ -171,7 +171,7 @@ def test_feedback_without_a_run_id_names_the_run_that_changed_while_runs_arrive(
     on_ledger(url, scene)
 
 
-def test_run_is_locked_to_end_before_its_session_as_by_whoever_erases_them(url: str) -> None:
+def test_session_of_a_run_that_is_to_end_is_locked_before_it_as_by_whoever_erases_them(url: str) -> None:
     async def scene(ledger: SqlLedger) -> None:
         await add_run(ledger, started())
 
@@ -180,11 +180,42 @@ def test_run_is_locked_to_end_before_its_session_as_by_whoever_erases_them(url: 
                 return await work.runs.lock_to_end("s", "r")
 
         async with ledger.work() as work:
-            await work.sessions.lock_chain("s")
+            await work.runs.lock("s", "r")
             waiter = asyncio.create_task(lock())
             await until(url, WAITS, 1)
-            assert await rows(url, "select run_id from diagnosis_run for update skip locked") == []
+            assert await rows(url, "select session_id from chat_session for update skip locked") == []
         assert await waiter is not None
+
+    on_ledger(url, scene)
+
+
+@pytest.mark.parametrize("first", ["end", "erase"])
+def test_run_that_ends_while_its_session_is_erased_makes_neither_give_way(url: str, first: str) -> None:
+    """Whoever comes second waits: with rows locked in two orders, the server would have to undo one of them."""
+
+    async def scene(ledger: SqlLedger) -> None:
+        await add_run(ledger, started())
+
+        async def finish() -> bool:
+            async with committed(ledger) as work:
+                locked = await work.runs.lock_to_end("s", "r")
+                await asyncio.sleep(0)
+                return locked is not None
+
+        async def erase() -> None:
+            async with committed(ledger) as work:
+                await work.erase("s", at=at(1))
+
+        async with ledger.work() as holding:  # the run, so that both are under way before either can end
+            await holding.runs.lock("s", "r")
+            both = {"end": finish, "erase": erase}
+            one = asyncio.create_task(both.pop(first)())
+            await until(url, WAITS, 1)
+            other = asyncio.create_task(both.popitem()[1]())
+            await until(url, WAITS, 2)
+        outcomes = {first: await one, "other": await other}
+        assert await rows(url, "select run_id from diagnosis_run") == []
+        assert True in outcomes.values() if first == "end" else outcomes["other"] is False
 
     on_ledger(url, scene)
 

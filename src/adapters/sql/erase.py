@@ -72,9 +72,9 @@ async def erase_session(
     """Remove all that belongs to a session, and remember that; ``None`` when nothing does, or it is not idle."""
     session, erased_at = {"of_session": session_id}, utc(at)
     # All is locked before anything goes. The old row first: a migration that is placing it in a run is waited for,
-    # and its run goes too. Then the runs, so that nobody adds to them; last the session, as at the end of a run.
+    # and its run goes too. Then the session, so that no run begins or ends; last its runs, so that nobody adds to
+    # them, and none is rated while its cases go.
     await transaction.all(_LOCK_HISTORY, session)
-    await transaction.all(_LOCK_RUNS, session)
     placed = 0
     if idle_since is None:
         head = await transaction.one(_LOCK_CHAT, session)
@@ -85,7 +85,6 @@ async def erase_session(
             head = await transaction.one(_LOCK_CHAT, session)
     elif (head := await transaction.one(_LOCK_IDLE, session | {"idle_since": utc(idle_since)})) is None:
         return None
-    # Runs that began before the session was held, else one of them might be rated while its cases go.
     await transaction.all(_LOCK_RUNS, session)
     old = await transaction.run(_HISTORY, session)
     cases = await transaction.run(_CASES, session)

@@ -43,15 +43,15 @@ newest_first = (_run.created_at.desc(), _run.id.desc())
 _GET = sa.select(*run_columns).where(_this_run)
 _LATEST = sa.select(*run_columns).where(_of_session).order_by(*newest_first).limit(1)
 _LOCK = _GET.with_for_update()
-# The run's row is locked before its session's, as whoever erases them does: rows are locked in the order of the FROM.
+# The session's row is locked before the run's, as by whoever erases them: rows are locked in the order of the FROM.
 _LOCK_TO_END = (
     sa.select(
         *run_columns,
         chat_session.c.ended_run_count.label("chain_count"),
         chat_session.c.last_run_digest.label("chain_digest"),
     )
-    .select_from(diagnosis_run)
-    .join(chat_session, chat_session.c.session_id == _run.session_id)
+    .select_from(chat_session)
+    .join(diagnosis_run, chat_session.c.session_id == _run.session_id)
     .where(_this_run)
     .with_for_update()
 )

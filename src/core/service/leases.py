@@ -11,6 +11,7 @@ from attrs import frozen
 
 from casenotes.core import rules
 from casenotes.core.model import ChatSession, DiagnosisRun, RunKey
+from casenotes.core.seal import ChainHead
 from casenotes.core.service.ending import Outcome, end_run
 from casenotes.core.service.recording import Recorder
 from casenotes.ports.ledger import UnitOfWork
@@ -85,20 +86,28 @@ class LeaseKeeper:
         clock = self.recorder.clock
 
         async def end(work: UnitOfWork) -> DiagnosisRun | None:
-            locked = await work.runs.lock(run.session_id, run.run_id)
+            locked = await _locked(work, run)
             now = clock()
-            if locked is None or not rules.lease_expired(locked, now):
+            if locked is None or not rules.lease_expired(locked[0], now):
                 return None
-            # A run that another program left running may have no session.
-            await work.sessions.ensure(
-                ChatSession(run.session_id, created_at=run.created_at, last_active_at=run.created_at)
-            )
-            head = await work.sessions.lock_chain(run.session_id)
-            return await end_run(work, locked, head, _orphaned(now), expires_at=None)
+            return await end_run(work, *locked, _orphaned(now), expires_at=None)
 
         ended = await self.recorder.ledger.transact(end)
         if ended is not None:
             self.recorder.observer.ended(ended)
+
+
+async def _locked(work: UnitOfWork, run: DiagnosisRun) -> tuple[DiagnosisRun, ChainHead] | None:
+    """The run with its session's chain, as ``runs.lock_to_end`` gives it."""
+    key = (run.session_id, run.run_id)
+    locked = await work.runs.lock_to_end(*key)
+    if locked is None and await work.runs.lock(*key) is not None:
+        # A run that another program left running may have no session.
+        await work.sessions.ensure(
+            ChatSession(run.session_id, created_at=run.created_at, last_active_at=run.created_at)
+        )
+        locked = await work.runs.lock_to_end(*key)
+    return locked
 
 
 def _orphaned(now: datetime) -> Outcome:
