@@ -189,6 +189,22 @@ def test_session_of_a_run_that_is_to_end_is_locked_before_it_as_by_whoever_erase
     on_ledger(url, scene)
 
 
+def test_statement_is_planned_once_for_any_values(url: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        await add_run(ledger, started())
+        for session_id in ("s", "other", "s"):
+            await ledger.trace(session_id)
+        async with ledger.reading.connection() as connection:  # the one that was used last
+            [plans] = await connection.fetch(
+                "select generic_plans, custom_plans from pg_prepared_statements"
+                " where statement like '%tool_invocation%' and statement not like '%pg_prepared%'",
+                (),
+            )
+        assert plans == {"generic_plans": 3, "custom_plans": 0}
+
+    on_ledger(url, scene)
+
+
 @pytest.mark.parametrize("first", ["end", "erase"])
 def test_run_that_ends_while_its_session_is_erased_makes_neither_give_way(url: str, first: str) -> None:
     """Whoever comes second waits: with rows locked in two orders, the server would have to undo one of them."""

@@ -23,7 +23,10 @@ def heard(note: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def heard_in_full(note: Callable[[str, Sequence[Any]], object]) -> Iterator[None]:
-    """The same with the arguments of each statement, as the driver is given them."""
+    """The same with the arguments of each statement, as the driver is given them.
+
+    What makes a new connection ready for use is left out: it belongs to no use.
+    """
 
     def listed(sent: Callable[..., Any]) -> Callable[..., Any]:
         def send(connection: object, statement: str, arguments: Sequence[Any]) -> Any:
@@ -34,7 +37,8 @@ def heard_in_full(note: Callable[[str, Sequence[Any]], object]) -> Iterator[None
 
     def loose(sent: Callable[..., Any]) -> Callable[..., Any]:
         def send(connection: object, statement: str, *arguments: Any, **options: Any) -> Any:
-            note(" ".join(statement.split()), arguments)
+            if not statement.startswith("SET "):
+                note(" ".join(statement.split()), arguments)
             return sent(connection, statement, *arguments, **options)
 
         return send

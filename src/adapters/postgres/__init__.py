@@ -28,9 +28,6 @@ CONNECTIONS: Final = 20
 """How many connections there may be at once. More would not make the database faster, only the queue shorter."""
 
 _SERVER_SETTINGS: Final = {"application_name": "casenotes"}
-_PLANNED_ONCE: Final = {"plan_cache_mode": "force_generic_plan"}
-"""Each statement is planned once for any values: they all find their rows by an index, whatever they ask for, and to
-plan so wide a one as a trace takes longer than to carry it out. A pooler would not let the setting through."""
 _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "host": (),
     "port": (),
@@ -55,14 +52,11 @@ def open_ledger(url: str, *, expected_revision: str = EXPECTED_REVISION) -> SqlL
     """
     address, arguments = _parsed(url)
     _, connecting = POSTGRES.compiler.create_connect_args(address)
-    is_behind_pooler = "statement_cache_size" in arguments
-    if not is_behind_pooler:
-        arguments = {**arguments, "server_settings": _SERVER_SETTINGS | _PLANNED_ONCE}
     pool = PostgresPool(
         size=CONNECTIONS,
         turn_seconds=TURN_SECONDS,
         arguments={**connecting, **arguments, "command_timeout": COMMAND_SECONDS},
-        is_behind_pooler=is_behind_pooler,
+        is_behind_pooler="statement_cache_size" in arguments,
     )
     writing = PostgresConnections(pool, _WRITING)
     return SqlLedger(

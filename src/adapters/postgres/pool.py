@@ -19,6 +19,10 @@ from casenotes.core.errors import LedgerUnavailable
 _LAST_WORDS_SECONDS: Final = 5
 """How long the end of an unfinished transaction, and a goodbye, may take before a connection is dropped."""
 
+_PLAN_ONCE: Final = "SET plan_cache_mode = force_generic_plan"
+"""Each statement is planned once, for any values: all find their rows by an index, whatever they ask for, and to plan so
+wide a one as that of a trace takes longer than to carry it out."""
+
 _IDLE_SECONDS: Final = 300
 """How long a connection may be left unused before it is closed, when another is given back."""
 
@@ -143,6 +147,8 @@ class PostgresPool:
             await driver.set_type_codec(
                 "jsonb", schema="pg_catalog", encoder=str, decoder=json.loads, format="text"
             )
+            if not self.is_behind_pooler:
+                await driver.execute(_PLAN_ONCE)
         except BaseException:
             driver.terminate()
             raise
