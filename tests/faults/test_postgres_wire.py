@@ -84,13 +84,13 @@ def test_wire_that_is_cut_at_any_statement_loses_nothing_that_was_told(blow: Blo
 
 
 def test_wire_that_is_slow_at_any_statement_changes_nothing(postgres_url: str) -> None:
-    play(lambda: strike_each(postgres_url, SLOWNESS, every=4))
+    play(lambda: strike_each(postgres_url, SLOWNESS, every=3))
 
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("blow", SILENCES, ids=str)
 def test_wire_that_is_silent_for_a_while_loses_nothing_that_was_told(blow: Blow, postgres_url: str) -> None:
-    play(lambda: strike_each(postgres_url, blow, every=8))
+    play(lambda: strike_each(postgres_url, blow, every=5))
 
 
 @pytest.mark.long

@@ -20,8 +20,8 @@ _LAST_WORDS_SECONDS: Final = 5
 """How long the end of an unfinished transaction, and a goodbye, may take before a connection is dropped."""
 
 _PLAN_ONCE: Final = "SET plan_cache_mode = force_generic_plan"
-"""Each statement is planned once, for any values: all find their rows by an index, whatever they ask for, and to plan so
-wide a one as that of a trace takes longer than to carry it out."""
+"""Each statement is planned once, for any values: all find their rows by an index, whatever they ask for, and to plan
+so wide a one as that of a trace takes longer than to carry it out."""
 
 _IDLE_SECONDS: Final = 300
 """How long a connection may be left unused before it is closed, when another is given back."""
