@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+import orjson
 import sqlalchemy as sa
 from attrs import fields, frozen
 
@@ -72,12 +73,13 @@ class ManyRows:
     @staticmethod
     def argument(rows: Sequence[Row]) -> str:
         """The rows as the statement takes them."""
-        return _as_json(rows)
+        try:
+            return orjson.dumps(rows).decode()
+        except TypeError:  # a number of more than 64 bits
+            return _as_json(rows)
 
 
-_as_json: Final = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=datetime.isoformat
-).encode
+_as_json: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=datetime.isoformat).encode
 
 STEPS: Final = ManyRows.of(agent_step)
 TOOLS: Final = ManyRows.of(tool_invocation)

@@ -64,6 +64,32 @@ class CommitsContract:
             assert [*map(_without_id, steps), *map(_without_id, tools)] == entries(run, 5)
 
     @on_fresh_ledger
+    async def test_numbers_and_texts_of_entries_that_are_recorded_at_once_come_back_equal(
+        self, ledger: Ledger
+    ) -> None:
+        run = await add_run(ledger, started())
+        odd = [
+            2**200,
+            -(2**63) - 1,
+            0.1,
+            1e-7,
+            -2.5e15,
+            9007199254740993,
+            "\x1b\u2028\ufdd0\U0001f600",
+            "\\u0000",
+        ]
+        tools = [
+            run.tool_call(n, "x", at(n), arguments={"it": value}, result=[value])
+            for n, value in enumerate(odd, 1)
+        ]
+        await all_at_once(ledger.record(tool) for tool in tools)
+        async with ledger.view() as view:
+            stored = await view.journal.tools("s", "r")
+        assert [_without_id(tool) for tool in stored] == tools
+        kinds = [[type(value) for value in tool.result] for tool in stored if isinstance(tool.result, list)]
+        assert kinds == [[type(value)] for value in odd]
+
+    @on_fresh_ledger
     async def test_entry_that_is_refused_fails_alone_among_those_recorded_with_it(
         self, ledger: Ledger
     ) -> None:
