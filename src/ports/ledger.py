@@ -371,6 +371,10 @@ class Ledger(Protocol):
         """
         ...
 
+    async def has_run(self, session_id: str, run_id: str) -> bool:
+        """Whether the session has this run, as ``runs.get`` would give it now."""
+        ...
+
     async def check(self) -> None:
         """Return when the ledger answers and its schema is the one this version needs.
 

@@ -66,6 +66,11 @@ class ThroughWork(ABC):
         """As ``Ledger.record``."""
         await self.transact(recording(entry))
 
+    async def has_run(self, session_id: str, run_id: str) -> bool:
+        """As ``Ledger.has_run``."""
+        async with self.view() as view:
+            return await view.runs.get(session_id, run_id) is not None
+
     async def trace(self, session_id: str, run_id: str | None = None) -> StoredTrace:
         """As ``Ledger.trace``."""
         async with self.view() as view:

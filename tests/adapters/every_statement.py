@@ -213,6 +213,7 @@ async def use_outside(ledger: SqlLedger) -> Statements:
         await _use_commits(statements, ledger)
         for run_id in (None, "r-u"):
             await statements.call(ledger, "ledger.trace", "u", run_id)
+        await statements.call(ledger, "ledger.has_run", "u", "r-u")
         await statements.call(ledger, "ledger.check")
         await _use_verification(statements, SqlVerificationSource(ledger))
         statements.begin("isolation.sessions")

@@ -108,6 +108,8 @@ class Replica:
                 if led is not None and led.waits.is_set():
                     return
                 await asyncio.sleep(0)
+            if run_id in self.executions:  # its pair is in the conversation then
+                await self.executions[run_id].outcome()
 
     async def lead(self, run_id: str, *events: AgentEvent | Broken) -> None:
         """Give the run these events, and wait for what comes of each."""

@@ -35,6 +35,7 @@ class Machine(Watched):
     ) -> Execution:
         asked = None if key is None else Idempotency(key, f"{session_id} {flow}")
         execution = await by.service.executions.submit(Order(session_id, question, flow, idempotency=asked))
+        by.executions[execution.run.run_id] = execution
         await by.settled(execution.run.run_id)
         return execution
 

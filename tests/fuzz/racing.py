@@ -242,6 +242,26 @@ class Racing(Machine):
                 self.record.fail(run, self.now)
         self.let_go()
 
+    @rule(pick=picks, which=replicas)
+    def erased_while_a_run_ends(self, pick: int, which: int) -> None:
+        """Nothing is left of the session, whoever was first: its conversation is forgotten as well."""
+        if not self.held:
+            return
+        run_id, by = self.a_held(pick)
+        run = self.record.runs.get(run_id)
+        if run is None or not run.running:
+            return
+        eraser = self.replica(which).service
+        erasure, _ = self.at_once(
+            eraser.conversations.erase(run.session_id), by.lead(run_id, Answered(self.word("answer")))
+        )
+        assert not isinstance(erasure, NotFound)
+        assert not self.do(eraser.context.recall(run.session_id))
+        self.record.erase(run.session_id)
+        self.learn_cases()
+        self.let_go()
+        self.last = run.session_id
+
     @rule(session_id=sessions, which=replicas, other=replicas, rating=ratings)
     def rated_while_it_is_erased(self, session_id: str, which: int, other: int, rating: str) -> None:
         """Whatever the word was told, nothing of the session is left."""

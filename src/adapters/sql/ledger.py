@@ -17,7 +17,7 @@ from casenotes.adapters.sql.erase import erase_session
 from casenotes.adapters.sql.history import HistoryReader, HistoryWriter
 from casenotes.adapters.sql.journal import JournalReader, JournalWriter
 from casenotes.adapters.sql.keys import KeysWriter
-from casenotes.adapters.sql.runs import RunsReader, RunsWriter
+from casenotes.adapters.sql.runs import RunsReader, RunsWriter, has_run
 from casenotes.adapters.sql.sessions import SessionsReader, SessionsWriter
 from casenotes.adapters.sql.trace import read_trace
 from casenotes.adapters.sql.transaction import Transaction, transaction
@@ -141,6 +141,10 @@ class SqlLedger:
     async def trace(self, session_id: str, run_id: str | None = None) -> StoredTrace:
         async with self._transaction(self.reading) as open_transaction:
             return await read_trace(open_transaction, session_id, run_id)
+
+    async def has_run(self, session_id: str, run_id: str) -> bool:
+        async with self._transaction(self.reading) as open_transaction:
+            return await has_run(open_transaction, session_id, run_id)
 
     async def check(self) -> None:
         expected = self.expected_revision

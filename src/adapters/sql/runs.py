@@ -159,6 +159,12 @@ async def why_not_running(transaction: Transaction, session_id: str, run_id: str
     return None if row["status"] == RunStatus.RUNNING else InvalidTransition(run_id)
 
 
+async def has_run(transaction: Transaction, session_id: str, run_id: str) -> bool:
+    """Whether there is this run, asked in one statement, without a transaction around it."""
+    _, rows = await transaction.alone(_STATUS, this_run(session_id, run_id))
+    return len(rows) > 0
+
+
 @frozen
 class RunsReader:
     """``casenotes.ports.ledger.RunsView``."""

@@ -194,7 +194,19 @@ class Conductor:
         except (ContextUnavailable, asyncio.CancelledError):
             await _surely(recording.context_lost)
             return evolve(ended, context_degraded=True)
+        await self._forget_if_erased(recording)
         return ended
+
+    async def _forget_if_erased(self, recording: Recording) -> None:
+        """Clear the conversation anew if its session was erased, by another process, between the run's end and now.
+
+        That one has cleared it, and could not know that a pair was still to come.
+        """
+        try:
+            if not await recording.is_on_record():
+                await self.context.clear(recording.run.session_id)
+        except (LedgerUnavailable, ContextUnavailable, asyncio.CancelledError):
+            return  # then the pair goes with its time to live
 
 
 def _heed_cancellation() -> None:

@@ -221,6 +221,10 @@ class Recording:
         """Fold an event of this run's graph. Raises ``ForeignEvent`` for one of another run."""
         self._graph = self._graph.then(event)
 
+    async def is_on_record(self) -> bool:
+        """Whether the run is still there: its session may have been erased."""
+        return await self._recorder.ledger.has_run(self.run.session_id, self.run.run_id)
+
     async def context_lost(self) -> None:
         """Note that the run's conversation could not be read or kept."""
         key = (self.run.session_id, self.run.run_id)

@@ -14,8 +14,10 @@ from casenotes.core.words import RunStatus
 from casenotes.ports.contract.stage import (
     add_run,
     add_runs,
+    answered,
     at,
     committed,
+    end_run,
     on_fresh_ledger,
     picture,
     read_run,
@@ -69,6 +71,20 @@ class RunsContract:
         async with ledger.work() as work:
             assert await work.runs.lock("s", "r") == stored
             assert await work.runs.lock_latest("s") == stored
+
+    @on_fresh_ledger
+    async def test_ledger_has_a_run_of_its_session_until_that_is_erased(self, ledger: Ledger) -> None:
+        await add_run(ledger, started("r", "s"))
+        await add_run(ledger, started("r-t", "t"))
+        assert await ledger.has_run("s", "r")
+        for session_id, run_id in (("t", "r"), ("s", "r-t"), ("s", "R"), ("S", "r"), ("s", "")):
+            assert not await ledger.has_run(session_id, run_id)
+        await end_run(ledger, answered(started("r", "s")))
+        assert await ledger.has_run("s", "r")
+        async with committed(ledger) as work:
+            await work.erase("s", at=at(9))
+        assert not await ledger.has_run("s", "r")
+        assert await ledger.has_run("t", "r-t")
 
     @on_fresh_ledger
     async def test_unknown_run_is_none(self, ledger: Ledger) -> None:

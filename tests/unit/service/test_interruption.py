@@ -160,3 +160,31 @@ def test_a_run_whose_agent_swallowed_the_word_and_goes_on_waiting_is_told_again(
 
     monkeypatch.setattr(executions, "_ASKED_AGAIN_SECONDS", 0.05)
     play(act)
+
+
+class Slow(MemoryContextStore):
+    """Adds a pair only when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may = asyncio.Event(), asyncio.Event()
+
+    async def append(self, session_id: str, pair: MessagePair) -> None:
+        self.asked.set()
+        await self.may.wait()
+        await super().append(session_id, pair)
+
+
+def test_a_pair_that_comes_after_its_session_was_erased_elsewhere_is_forgotten() -> None:
+    async def act() -> None:
+        context = Slow()
+        s = scene(context=context)
+        other = scene(ledger=s.ledger, context=context, owner="two")
+        asking = asyncio.create_task(s.ask())
+        await context.asked.wait()
+        await other.service.conversations.erase("s-1")
+        context.may.set()
+        assert (await asking).status is RunStatus.SUCCESS
+        assert await context.recall("s-1") == ()
+
+    play(act)
