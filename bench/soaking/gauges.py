@@ -24,6 +24,9 @@ MOST_GROWTH, MOST_GROWTH_MB = 0.10, 10.0
 STUCK_SECONDS = 5.0
 """A transaction that has been idle for so long was forgotten; a shorter pause is that between two statements."""
 
+_AWAY = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What a look meets while the server starts anew."""
+
 _CONNECTIONS = """
 SELECT state, count(*) AS number, extract(epoch FROM max(clock_timestamp() - state_change))::float8 AS oldest
 FROM pg_stat_activity WHERE application_name = 'casenotes' GROUP BY state
@@ -80,7 +83,7 @@ class Gauges:
                     if connection is None:
                         connection = await asyncpg.connect(url, timeout=5, command_timeout=5)
                     self._count(await connection.fetch(_CONNECTIONS))
-                except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                except _AWAY:
                     if connection is not None:
                         connection.terminate()
                     connection = None

@@ -194,7 +194,9 @@ class Machine(Watched):
         for run in own:
             assert not by.executes(run.run_id)
         expected = self.record.erase(session_id)
+        cases, doubtful = expected.pop("cases"), expected.pop("doubtful_cases")
         assert {name: getattr(gone, name) for name in expected} == expected
+        assert cases <= gone.cases <= cases + doubtful
         self.let_go()
 
     @rule(seconds=st.sampled_from([-40, -1, 0.000001, 1, 11, 31, 31]))

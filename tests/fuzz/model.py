@@ -66,6 +66,9 @@ class Record:
     sessions: dict[str, Session] = field(factory=dict)
     runs: dict[str, Run] = field(factory=dict)
     cases: dict[str, Case] = field(factory=dict)
+    doubtful: set[str] = field(factory=set)
+    """Runs of which nobody can tell by reading whether they have a case that was withdrawn as soon as it was made."""
+
     keys: dict[str, tuple[str, str]] = field(factory=dict)
     stored: int = 0
 
@@ -126,6 +129,9 @@ class Record:
             "agent_steps": sum(len(run.steps) for run in runs),
             "tool_invocations": sum(len(run.tools) for run in runs),
             "cases": sum(run.run_id in self.cases for run in runs),
+            "doubtful_cases": sum(
+                run.run_id in self.doubtful and run.run_id not in self.cases for run in runs
+            ),
         }
         del self.sessions[session_id]
         for run in runs:

@@ -133,6 +133,8 @@ class Racing(Machine):
             by.lead(run_id, Answered(answer)),
         )
         assert isinstance(receipt, FeedbackReceipt)
+        if run.feedback is not None and run.feedback[0] == "useful" and rating != "useful":
+            self.record.doubtful.add(run_id)  # if it ended first, it made a case, which was withdrawn at once
         self.record.rate(run, rating, None)
         self.record.succeed(run, answer, self.now)
         self.learn_cases()
