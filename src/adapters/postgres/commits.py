@@ -23,7 +23,7 @@ from casenotes.ports.through_work import recording, starting
 
 T = TypeVar("T")
 
-ABREAST: Final = 2
+ABREAST: Final = 3
 """Statements of one kind that are under way at a time. With fewer, an entry waits longer for the one before it; with
 more, fewer entries share a statement and its wait for the disk."""
 
