@@ -103,9 +103,8 @@ class PostgresCommits:
         except (LedgerUnavailable, ValueError):
             if used is None or used.is_lost:
                 raise
-            return (
-                None  # for a part of it perhaps, and perhaps with words of its own: each part may try alone
-            )
+            # It may have been refused for a part of it only, and why is better told of each: each may try alone.
+            return None
         return result
 
     async def _alone(self, entry: AgentStep | ToolInvocation) -> None | Failed:
