@@ -31,13 +31,13 @@ test-long: $(DEV)  ## the tests that take minutes, and how long they took
 	@start=$$(date +%s); $(BIN)/python -m pytest -m long -n auto --dist loadgroup $(ARGS) && \
 	echo "the long tests took $$(( $$(date +%s) - start )) s"
 
-bench: $(DEV)  ## beside the same work written by hand, in turns, on servers of its own; 7 minutes, figures in build/bench.json
+bench: $(DEV)  ## beside the same work written by hand, in turns, on servers of its own; 3 to 7 minutes, figures in build/bench.json
 	$(BIN)/python -m bench $(ARGS)
 
-bench-scale: $(DEV)  ## the same reads among 1,000 runs and among 1,000,000; half an hour and 15 GB in /tmp while it lasts
+bench-scale: $(DEV)  ## the same reads among 1,000 runs and among 1,000,000; 4 to 30 minutes and 15 GB in /tmp while it lasts
 	$(BIN)/python -m bench scale $(ARGS)
 
-soak: $(DEV)  ## 20,000 requests on two replicas while parts die, then all that was told is asked for again; 15 minutes
+soak: $(DEV)  ## 20,000 requests on two replicas while parts die, then all that was told is asked for again; 1 to 5 minutes
 	$(BIN)/python -m bench.soak --json build/soak.json $(ARGS)
 
 model: $(MODEL)
