@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 from adapters.postgres_scene import on_ledger
 from support.postgres import PostgresDatabases, rows, until
+from unit.service.scene import scene
 
 from casenotes.adapters.postgres import open_ledger
 from casenotes.adapters.sql.ledger import SqlLedger
@@ -187,6 +188,23 @@ def test_session_of_a_run_that_is_to_end_is_locked_before_it_as_by_whoever_erase
         assert await waiter is not None
 
     on_ledger(url, scene)
+
+
+def test_session_that_is_erased_while_the_lease_of_its_run_is_ended_does_not_come_back(url: str) -> None:
+    async def act(ledger: SqlLedger) -> None:
+        async with committed(ledger) as work:  # a run without a session, as another program may leave it
+            await work.runs.add(started())
+        keeper = scene(ledger=ledger).service.leases
+        async with ledger.work() as erasing:
+            await erasing.erase("s", at=at(1))
+            ending = asyncio.create_task(keeper.tick())
+            await until(url, WAITS, 1)
+            await erasing.commit()
+        await ending
+        assert await rows(url, "select session_id from chat_session") == []
+        assert await rows(url, "select run_id from diagnosis_run") == []
+
+    on_ledger(url, act)
 
 
 def test_statement_is_planned_once_for_any_values(url: str) -> None:

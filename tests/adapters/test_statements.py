@@ -113,6 +113,8 @@ async def recorded(s: Scene, acts: Acts) -> None:
         await run.context_lost()
     with act("end a run, answered"):
         await run.succeed("The pool is exhausted.")
+    with act("look whether an answered run is still on record"):
+        assert await run.is_on_record()
     with act("start a run, of a known session"):
         run = await start(s)
     with act("end a run, failed"):

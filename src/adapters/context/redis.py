@@ -65,7 +65,8 @@ class RedisContextStore:
         self._timeout = timeout
         try:
             # No retry: an append whose answer was lost may have been done, and would be done twice.
-            # No time-outs of the driver's: it would start a task for each write and a timer for each reply.
+            # No time-outs of the driver's for reading and writing: it would start a task for each write and a timer for
+            # each reply.
             pool = _Pool.from_url(
                 url,
                 max_connections=CONNECTIONS,

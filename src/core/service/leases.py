@@ -10,6 +10,7 @@ from typing import Any
 from attrs import frozen
 
 from casenotes.core import rules
+from casenotes.core.errors import RunNotFound
 from casenotes.core.model import ChatSession, DiagnosisRun, RunKey
 from casenotes.core.seal import ChainHead
 from casenotes.core.service.ending import Outcome, end_run
@@ -92,21 +93,30 @@ class LeaseKeeper:
                 return None
             return await end_run(work, *locked, _orphaned(now), expires_at=None)
 
-        ended = await self.recorder.ledger.transact(end)
+        try:
+            ended = await self.recorder.ledger.transact(end)
+        except RunNotFound:
+            return
         if ended is not None:
             self.recorder.observer.ended(ended)
 
 
 async def _locked(work: UnitOfWork, run: DiagnosisRun) -> tuple[DiagnosisRun, ChainHead] | None:
-    """The run with its session's chain, as ``runs.lock_to_end`` gives it."""
+    """The run with its session's chain, as ``runs.lock_to_end`` gives it.
+
+    Raises ``RunNotFound`` when it was erased while a session was made for it: that is then undone.
+    """
     key = (run.session_id, run.run_id)
     locked = await work.runs.lock_to_end(*key)
-    if locked is None and await work.runs.lock(*key) is not None:
-        # A run that another program left running may have no session.
-        await work.sessions.ensure(
-            ChatSession(run.session_id, created_at=run.created_at, last_active_at=run.created_at)
-        )
-        locked = await work.runs.lock_to_end(*key)
+    if locked is not None or await work.runs.get(*key) is None:
+        return locked
+    # A run that another program left running may have no session.
+    await work.sessions.ensure(
+        ChatSession(run.session_id, created_at=run.created_at, last_active_at=run.created_at)
+    )
+    locked = await work.runs.lock_to_end(*key)
+    if locked is None:
+        raise RunNotFound(*key)
     return locked
 
 
