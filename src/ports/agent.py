@@ -114,7 +114,8 @@ class Diagnostician(Protocol):
 
         The consumer records an event before it asks for the next, so that what was not recorded has not
         been built upon. One diagnostician serves many enquiries at once and keeps nothing of one for another.
-        Cancellation may come at any await; the iterator is closed then. An exception fails the run: a model
+        Cancellation may come at any await; the iterator is closed then. Who takes longer than some seconds to go is
+        cancelled again: it may have missed the word. An exception fails the run: a model
         that fails is no exception but an answer with ``degraded``.
         """
         ...

@@ -12,7 +12,7 @@ from support.http import client_of
 from support.postgres import until
 from support.process import Process, service_process
 
-from casenotes.core.service.executions import INTERRUPTED
+from casenotes.core.service.conducting import INTERRUPTED
 from casenotes.core.service.leases import ORPHANED
 
 LEASE = "3"

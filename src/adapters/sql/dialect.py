@@ -33,6 +33,8 @@ class Dialect:
     insert: Callable[[sa.Table], Insert]
     position: Callable[..., sa.ColumnElement[int]]
     """Where a text stands within another, 0 if nowhere. Unlike LIKE, it has no special characters."""
+    locks_rows: bool
+    """Whether writers hold rows, and may wait for each other's; else one has the database to itself."""
     writes_within: bool
     """Whether one statement may write to several tables, by ``WITH``."""
     compiler: sa.engine.Dialect
@@ -106,6 +108,7 @@ SQLITE = Dialect(
     driver="sqlite3",
     insert=sqlite.insert,
     position=sa.func.instr,
+    locks_rows=False,
     writes_within=False,
     compiler=_SQLITE(json_serializer=json_text, json_deserializer=_json_or_text, paramstyle="qmark"),
     has_revision=sa.text("SELECT count(*) AS known FROM sqlite_master WHERE name = 'alembic_version'"),
@@ -115,6 +118,7 @@ POSTGRES = Dialect(
     driver="asyncpg",
     insert=postgresql.insert,
     position=sa.func.strpos,
+    locks_rows=True,
     writes_within=True,
     compiler=_POSTGRES(json_serializer=json_text),
     has_revision=sa.text("SELECT to_regclass('alembic_version') IS NOT NULL AS known"),

@@ -33,8 +33,11 @@ def _delete(table: sa.Table) -> sa.Delete:
     return sa.delete(table).where(table.c.session_id == _session_id)
 
 
-_LOCK_RUNS = (
-    sa.select(diagnosis_run.c.run_id).where(diagnosis_run.c.session_id == _session_id).with_for_update()
+_LOCK_RUNS = (  # in the order in which whoever locks several runs does
+    sa.select(diagnosis_run.c.run_id)
+    .where(diagnosis_run.c.session_id == _session_id)
+    .order_by(diagnosis_run.c.run_id)
+    .with_for_update()
 )
 _LOCK_HISTORY = (
     sa.select(diagnosis_session.c.id).where(diagnosis_session.c.session_id == _session_id).with_for_update()

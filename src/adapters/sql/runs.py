@@ -115,7 +115,12 @@ _MOVE_HEAD = (
         message_pair_count=chat_session.c.message_pair_count + sa.bindparam("pairs", type_=sa.Integer),
     )
 )
-_moved = _MOVE_HEAD.returning(chat_session.c.session_id).cte("moved")
+# The head moves only for a run that will end by it: what stands in WITH is done even if nothing comes of the rest.
+_moved = (
+    _MOVE_HEAD.where(sa.exists().where(_this_run, _is_running))
+    .returning(chat_session.c.session_id)
+    .cte("moved")
+)
 # The names of the values are not those of the columns: else they would be taken for columns of the session too.
 _END_AND_MOVE_HEAD = (
     sa.update(diagnosis_run)
@@ -129,13 +134,16 @@ _FEEDBACK_NOW = _FEEDBACK.values(
     updated_at=sa.case((_run.updated_at < _feedback_at, _feedback_at), else_=_run.updated_at)
 )
 _until = sa.bindparam("until", type_=UtcDateTime)
+_renewable = sa.and_(
+    sa.tuple_(_run.session_id, _run.run_id).in_(sa.bindparam("keys", expanding=True)),
+    _is_running,
+    _run.lease_owner == sa.bindparam("owner"),
+)
+# Whoever locks several runs locks them in the order of their ids, so that none waits for another in a circle.
+_LOCK_RENEWABLE = sa.select(_run.run_id).where(_renewable).order_by(_run.run_id).with_for_update()
 _RENEW = (
     sa.update(diagnosis_run)
-    .where(
-        sa.tuple_(_run.session_id, _run.run_id).in_(sa.bindparam("keys", expanding=True)),
-        _is_running,
-        _run.lease_owner == sa.bindparam("owner"),
-    )
+    .where(_renewable)
     .values(lease_expires_at=sa.case((_run.lease_expires_at > _until, _run.lease_expires_at), else_=_until))
     .returning(_run.session_id, _run.run_id)
 )
@@ -259,8 +267,10 @@ class RunsWriter(RunsReader):
             raise RunNotFound(session_id, run_id)
 
     async def renew(self, runs: Collection[RunKey], *, owner: str, until: datetime) -> frozenset[RunKey]:
-        values = {"keys": list(runs), "owner": owner, "until": utc(until)}
-        rows = await self._transaction.all(_RENEW, values)
+        held = {"keys": list(runs), "owner": owner}
+        if self._transaction.dialect.locks_rows:
+            await self._transaction.all(_LOCK_RENEWABLE, held)
+        rows = await self._transaction.all(_RENEW, held | {"until": utc(until)})
         return frozenset((row["session_id"], row["run_id"]) for row in rows)
 
 

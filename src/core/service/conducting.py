@@ -45,6 +45,8 @@ _LEAST_TOLD = 64
 Ending: TypeAlias = tuple[str, TerminationReason]
 """Why a run is made to end: words that may be shown, and the graph's reason."""
 
+INTERRUPTED: Ending = ("the service was shut down before the run had ended", TerminationReason.INTERRUPTED)
+
 
 @frozen
 class Limits:
@@ -97,11 +99,12 @@ class Conductor:
     limits: Limits
 
     async def conduct(
-        self, execution: Execution, recording: Recording, order: Order, why_ended: Callable[[], Ending]
+        self, execution: Execution, recording: Recording, order: Order, asked: Callable[[], Ending | None]
     ) -> DiagnosisRun:
         """Run the diagnostician to its end and give the ended run, as stored.
 
-        A cancellation ends the run FAILED for ``why_ended()``. Raises ``InvalidTransition`` when another process
+        ``asked()`` tells why the run was asked to end, ``None`` if it was not. A cancellation ends it FAILED, for that
+        reason or as interrupted. Raises ``InvalidTransition`` when another process
         ended the run, ``RunNotFound`` when its session was erased, ``LedgerUnavailable`` when the end could not
         be stored (the lease will then end the run).
         """
@@ -109,11 +112,13 @@ class Conductor:
         deadline = asyncio.timeout(self.limits.run_timeout.total_seconds())
         try:
             async with deadline:
-                said = await self._diagnose(execution, recording, order, answer)
+                said = await self._diagnose(
+                    execution, recording, order, answer, lambda: asked() is not None or deadline.expired()
+                )
         except (RunNotFound, InvalidTransition):
             raise
         except asyncio.CancelledError:
-            ending = why_ended()
+            ending = asked() or (self._too_long() if deadline.expired() else INTERRUPTED)
         except Exception as fault:
             ending = self._judge(fault, deadline.expired(), recording)
         else:
@@ -130,16 +135,24 @@ class Conductor:
 
     def _judge(self, fault: Exception, expired: bool, recording: Recording) -> Ending:
         if expired:
-            limit = self.limits.run_timeout.total_seconds()
-            return f"the run took longer than {limit:g} s", TerminationReason.TIMEOUT
+            return self._too_long()
         if isinstance(fault, _RanAway):
             return str(fault), TerminationReason.ERROR
         run = recording.run
         self.observer.faulted(run.session_id, run.run_id, "executing the run", fault)
         return FAULT, TerminationReason.ERROR
 
+    def _too_long(self) -> Ending:
+        limit = self.limits.run_timeout.total_seconds()
+        return f"the run took longer than {limit:g} s", TerminationReason.TIMEOUT
+
     async def _diagnose(
-        self, execution: Execution, recording: Recording, order: Order, answer: AnswerInProgress
+        self,
+        execution: Execution,
+        recording: Recording,
+        order: Order,
+        answer: AnswerInProgress,
+        is_to_end: Callable[[], bool],
     ) -> Answered:
         enquiry = Enquiry(
             session_id=order.session_id,
@@ -155,10 +168,10 @@ class Conductor:
                 execution.tell(Content(text))
 
         allowance = _Allowance(self.limits.max_facts, self.limits.max_told)
-        _heed_cancellation()
+        _heed(is_to_end)
         async with _closing(self.diagnostician.diagnose(enquiry)) as events:
             async for event in events:
-                _heed_cancellation()
+                _heed(is_to_end)
                 allowance.take(event)
                 # Else an agent that never waits keeps all others waiting, and its own time-out.
                 await asyncio.sleep(0)
@@ -192,7 +205,11 @@ class Conductor:
         try:
             await self.context.append(ended.session_id, MessagePair(ended.query, ended.answer))
         except (ContextUnavailable, asyncio.CancelledError):
-            await _surely(recording.context_lost)
+            try:
+                await _surely(recording.context_lost)
+            except RunNotFound:  # erased; and the pair may have been added, though nobody heard of it
+                await self._forget_if_erased(recording)
+                raise
             return evolve(ended, context_degraded=True)
         await self._forget_if_erased(recording)
         return ended
@@ -209,14 +226,13 @@ class Conductor:
             return  # then the pair goes with its time to live
 
 
-def _heed_cancellation() -> None:
-    """Raise the cancellation of this task, if what it called has swallowed it.
+def _heed(is_to_end: Callable[[], bool]) -> None:
+    """Raise the cancellation of a run that is to end, if what it called has swallowed it.
 
     Up to Python 3.11 ``asyncio.wait_for`` does so when its result comes in the same moment, and agents and drivers use
-    it: a run that is to end would go on, and whoever ends it would wait for it.
+    it: the run would go on, and whoever ends it would wait for it.
     """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
+    if is_to_end():
         raise asyncio.CancelledError
 
 

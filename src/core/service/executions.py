@@ -21,13 +21,12 @@ from casenotes.core.errors import (
 )
 from casenotes.core.model import DiagnosisRun, RunKey
 from casenotes.core.orchestration import TerminationReason
-from casenotes.core.service.conducting import FAULT, Conductor, Ending
+from casenotes.core.service.conducting import FAULT, INTERRUPTED, Conductor, Ending
 from casenotes.core.service.recording import Recorder, Recording, Replay
 from casenotes.core.service.stream import Execution, Order, Outcome
 from casenotes.core.words import RunStatus
 
 ERASED: Ending = ("the session was erased", TerminationReason.INTERRUPTED)
-INTERRUPTED: Ending = ("the service was shut down before the run had ended", TerminationReason.INTERRUPTED)
 LEASE_LOST: Ending = ("the run's lease was lost to another process", TerminationReason.INTERRUPTED)
 
 _ASKED_AGAIN_SECONDS = 5.0
@@ -88,13 +87,9 @@ class Executions:
         run = recording.run
         self._begun[run.run_id].set()
         try:
-            ended = await self.conductor.conduct(
-                execution, recording, order, lambda: self._endings.get(run.run_id, INTERRUPTED)
-            )
+            ended = await self._ended(execution, recording, order)
         except RunNotFound:
             ended = _failed(run, ERASED)
-        except InvalidTransition:
-            ended = await self._as_stored(recording, self._endings.get(run.run_id, LEASE_LOST))
         except BaseException as fault:
             self.recorder.observer.faulted(run.session_id, run.run_id, "ending the run", fault)
             ended = _failed(run, (FAULT, TerminationReason.ERROR))
@@ -103,6 +98,15 @@ class Executions:
             self._begun.pop(run.run_id, None)
             self._endings.pop(run.run_id, None)
         execution.tell(Outcome(ended))
+
+    async def _ended(self, execution: Execution, recording: Recording, order: Order) -> DiagnosisRun:
+        run_id = recording.run.run_id
+        try:
+            return await self.conductor.conduct(
+                execution, recording, order, lambda: self._endings.get(run_id)
+            )
+        except InvalidTransition:
+            return await self._as_stored(recording, self._endings.get(run_id, LEASE_LOST))
 
     async def _as_stored(self, recording: Recording, ending: Ending) -> DiagnosisRun:
         """The run, which had ended already when it was to be ended.

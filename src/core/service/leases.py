@@ -84,11 +84,11 @@ class LeaseKeeper:
                 await self._end(run)
 
     async def _end(self, run: DiagnosisRun) -> None:
-        clock = self.recorder.clock
+        clock, key = self.recorder.clock, (run.session_id, run.run_id)
 
         async def end(work: UnitOfWork) -> DiagnosisRun | None:
-            locked = await _locked(work, run)
             now = clock()
+            locked = await work.runs.lock_to_end(*key) or await _with_a_session(work, run, now)
             if locked is None or not rules.lease_expired(locked[0], now):
                 return None
             return await end_run(work, *locked, _orphaned(now), expires_at=None)
@@ -101,21 +101,22 @@ class LeaseKeeper:
             self.recorder.observer.ended(ended)
 
 
-async def _locked(work: UnitOfWork, run: DiagnosisRun) -> tuple[DiagnosisRun, ChainHead] | None:
-    """The run with its session's chain, as ``runs.lock_to_end`` gives it.
+async def _with_a_session(
+    work: UnitOfWork, run: DiagnosisRun, now: datetime
+) -> tuple[DiagnosisRun, ChainHead] | None:
+    """A run that another program left running, without a session, with one that is made for it; both locked.
 
-    Raises ``RunNotFound`` when it was erased while a session was made for it: that is then undone.
+    Raises ``RunNotFound`` when the run was erased or ended meanwhile: the session is then undone.
     """
     key = (run.session_id, run.run_id)
-    locked = await work.runs.lock_to_end(*key)
-    if locked is not None or await work.runs.get(*key) is None:
-        return locked
-    # A run that another program left running may have no session.
+    found = await work.runs.get(*key)
+    if found is None or not rules.lease_expired(found, now):
+        return None
     await work.sessions.ensure(
         ChatSession(run.session_id, created_at=run.created_at, last_active_at=run.created_at)
     )
     locked = await work.runs.lock_to_end(*key)
-    if locked is None:
+    if locked is None or not rules.lease_expired(locked[0], now):
         raise RunNotFound(*key)
     return locked
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from casenotes.core.errors import InvalidTransition
+from casenotes.core.errors import InvalidTransition, RunNotFound
 from casenotes.core.model import DiagnosisRun
 from casenotes.core.seal import ChainHead, seal
 from casenotes.ports.contract.journal import write_both
@@ -15,6 +15,7 @@ from casenotes.ports.contract.stage import (
     add_runs,
     all_at_once,
     answered,
+    at,
     committed,
     end_run,
     on_fresh_ledger,
@@ -101,6 +102,20 @@ class SealsContract:
         with pytest.raises(InvalidTransition):
             await end_run(ledger, answered(started(), "another answer"))
         assert await chain(ledger) == ChainHead(1, sealed.digest)
+
+    @pytest.mark.parametrize("run_id", ["r", "unknown"])
+    @on_fresh_ledger
+    async def test_end_that_is_refused_leaves_the_chain_alone_though_its_unit_of_work_is_committed(
+        self, ledger: Ledger, run_id: str
+    ) -> None:
+        sealed = await end_run(ledger, answered(await add_run(ledger, started())))
+        before = await picture(ledger)
+        again = answered(started(run_id), "another answer")
+        next_seal = seal(again, [], [], ChainHead(1, sealed.digest))
+        async with committed(ledger) as work:
+            with pytest.raises((InvalidTransition, RunNotFound)):
+                await work.runs.end(again, next_seal, expires_at=at(99))
+        assert (await picture(ledger), await chain(ledger)) == (before, ChainHead(1, sealed.digest))
 
     @on_fresh_ledger
     async def test_run_locked_to_end_comes_with_its_sessions_chain(self, ledger: Ledger) -> None:

@@ -10,11 +10,11 @@ import pytest
 from unit.service.scene import play, scene
 
 from casenotes.adapters.context import MemoryContextStore
-from casenotes.core.errors import SessionNotFound, ShuttingDown
+from casenotes.core.errors import ContextUnavailable, SessionNotFound, ShuttingDown
 from casenotes.core.model import MessagePair
 from casenotes.core.orchestration import Node, NodeEntered
 from casenotes.core.service import executions
-from casenotes.core.service.executions import INTERRUPTED
+from casenotes.core.service.conducting import INTERRUPTED, Limits
 from casenotes.core.service.stream import Order
 from casenotes.core.words import AgentFlow, RunStatus
 from casenotes.ports.agent import AgentEvent, Answered, Enquiry, GraphMoved, StepTaken
@@ -162,6 +162,38 @@ def test_a_run_whose_agent_swallowed_the_word_and_goes_on_waiting_is_told_again(
     play(act)
 
 
+def test_a_run_that_nobody_asked_to_end_goes_on_whatever_its_agent_did_with_cancellations() -> None:
+    """An older library's time-out cancels the task, and leaves it counted as cancelled."""
+
+    async def odd(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+        await swallowed()
+        yield StepTaken("planner")
+        yield Answered("an answer")
+
+    async def act() -> None:
+        run = await scene(odd).ask()
+        assert (run.status, run.answer, run.step_count) == (RunStatus.SUCCESS, "an answer", 1)
+
+    play(act)
+
+
+def test_a_run_whose_agent_swallowed_the_time_out_ends_by_it_at_its_next_event() -> None:
+    async def deaf(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:
+        await swallowed()
+        yield StepTaken("planner")
+        yield Answered("too late")
+
+    async def act() -> None:
+        run = await scene(deaf, limits=Limits(run_timeout=timedelta(seconds=0.05))).ask()
+        assert (run.status, run.step_count) == (RunStatus.FAILED, 0)
+        assert "took longer" in (run.error_message or "")
+
+    play(act)
+
+
 class Slow(MemoryContextStore):
     """Adds a pair only when it may."""
 
@@ -185,6 +217,29 @@ def test_a_pair_that_comes_after_its_session_was_erased_elsewhere_is_forgotten()
         await other.service.conversations.erase("s-1")
         context.may.set()
         assert (await asking).status is RunStatus.SUCCESS
+        assert await context.recall("s-1") == ()
+
+    play(act)
+
+
+class Unheard(Slow):
+    """Adds the pair, and its word of that is lost."""
+
+    async def append(self, session_id: str, pair: MessagePair) -> None:
+        await super().append(session_id, pair)
+        raise ContextUnavailable("the connection was cut")
+
+
+def test_a_pair_of_an_erased_session_is_forgotten_though_nobody_heard_that_it_was_added() -> None:
+    async def act() -> None:
+        context = Unheard()
+        s = scene(context=context)
+        other = scene(ledger=s.ledger, context=context, owner="two")
+        asking = asyncio.create_task(s.ask())
+        await context.asked.wait()
+        await other.service.conversations.erase("s-1")
+        context.may.set()
+        assert (await asking).error_message == "the session was erased"
         assert await context.recall("s-1") == ()
 
     play(act)
