@@ -19,9 +19,8 @@ class _OnSameDisk(Postgres):
 
     def _start(self) -> None:
         if (disk := SlowDisk.inherited()) is not None:
-            reachable = disk.copied(
-                self.home
-            )  # the server may run as another user, who cannot enter our folder
+            # The server may run as another user, who cannot enter our folder.
+            reachable = disk.copied(self.home)
             self._env = {**self._env, **reachable.environment}
         super()._start()
 

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from fuzz import seeing
+from fuzz.fleet import Replica
 from fuzz.machine import Machine, comments, flows, picks, ratings, replicas, sessions
 from fuzz.model import Run
 from hypothesis import strategies as st
@@ -35,6 +36,14 @@ class Racing(Machine):
 
     def reading(self) -> Any:
         return self.fleet.living[0].service.reading
+
+    def a_running(self, pick: int) -> tuple[Run, Replica] | None:
+        """One of the runs that are RUNNING on record, with the replica that executes it."""
+        if not self.held:
+            return None
+        run_id, by = self.a_held(pick)
+        run = self.record.runs.get(run_id)
+        return None if run is None or not run.running else (run, by)
 
     def expired_leases_held(self) -> list[str]:
         """Runs whose executor lives and has not renewed in time."""
@@ -121,12 +130,10 @@ class Racing(Machine):
     @rule(pick=picks, which=replicas, rating=ratings)
     def rated_while_it_ends(self, pick: int, which: int, rating: str) -> None:
         """Neither the end nor the word is lost, and the case is there if the word is useful."""
-        if not self.held:
+        if (chosen := self.a_running(pick)) is None:
             return
-        run_id, by = self.a_held(pick)
-        run = self.record.runs.get(run_id)
-        if run is None or not run.running:
-            return
+        run, by = chosen
+        run_id = run.run_id
         answer = self.word("answer")
         receipt, _ = self.at_once(
             self.rate(self.replica(which), run.session_id, run_id, rating, None),
@@ -144,12 +151,10 @@ class Racing(Machine):
     @rule(pick=picks, times=st.integers(2, 4))
     def read_while_it_ends(self, pick: int, times: int) -> None:
         """Each reader sees the run as it was, or as it is then: nothing between."""
-        if not self.held:
+        if (chosen := self.a_running(pick)) is None:
             return
-        run_id, by = self.a_held(pick)
-        run = self.record.runs.get(run_id)
-        if run is None or not run.running:
-            return
+        run, by = chosen
+        run_id = run.run_id
         before, answer = self.record.trace(run, self.now), self.word("answer")
         reads = (self.replica(n % 2).service.reading.trace(run.session_id, run_id) for n in range(times))
         *traces, _ = self.at_once(*reads, by.lead(run_id, Answered(answer)))
@@ -247,12 +252,10 @@ class Racing(Machine):
     @rule(pick=picks, which=replicas)
     def erased_while_a_run_ends(self, pick: int, which: int) -> None:
         """Nothing is left of the session, whoever was first: its conversation is forgotten as well."""
-        if not self.held:
+        if (chosen := self.a_running(pick)) is None:
             return
-        run_id, by = self.a_held(pick)
-        run = self.record.runs.get(run_id)
-        if run is None or not run.running:
-            return
+        run, by = chosen
+        run_id = run.run_id
         eraser = self.replica(which).service
         erasure, _ = self.at_once(
             eraser.conversations.erase(run.session_id), by.lead(run_id, Answered(self.word("answer")))

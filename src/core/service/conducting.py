@@ -104,9 +104,8 @@ class Conductor:
         """Run the diagnostician to its end and give the ended run, as stored.
 
         ``asked()`` tells why the run was asked to end, ``None`` if it was not. A cancellation ends it FAILED, for that
-        reason or as interrupted. Raises ``InvalidTransition`` when another process
-        ended the run, ``RunNotFound`` when its session was erased, ``LedgerUnavailable`` when the end could not
-        be stored (the lease will then end the run).
+        reason or as interrupted. Raises ``InvalidTransition`` when another process ended the run, ``RunNotFound`` when
+        its session was erased, ``LedgerUnavailable`` when the end could not be stored (the lease will then end it).
         """
         answer = AnswerInProgress()
         deadline = asyncio.timeout(self.limits.run_timeout.total_seconds())

@@ -126,14 +126,13 @@ class Executions:
     async def interrupt(self, run_ids: Collection[str], ending: Ending) -> None:
         """End those of these runs that are executed here, for this reason; returns when they have ended."""
         chosen = self._running.keys() & set(run_ids)
-        tasks = []
+        pending = set[asyncio.Task[None]]()
         for run_id, task, begun in [(k, self._running[k][1], self._begun[k]) for k in chosen]:
             await begun.wait()
             if not task.done():
                 self._endings.setdefault(run_id, ending)
                 task.cancel()
-                tasks.append(task)
-        pending = set(tasks)
+                pending.add(task)
         while pending:
             _, pending = await asyncio.wait(pending, timeout=_ASKED_AGAIN_SECONDS)
             for task in pending:

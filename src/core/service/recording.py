@@ -76,18 +76,20 @@ class Recorder:
             session_id, created_at=now, last_active_at=now, expires_at=now + self.context_ttl
         )
 
+        is_new_id = rules.is_new_session_id(session_id)
+
         async def store(work: UnitOfWork) -> DiagnosisRun | Replay:
             if idempotency is not None:
                 key = IdempotencyKey(idempotency.key, idempotency.body_digest, session_id, run.run_id, now)
                 holder = await work.keys.claim(key)
                 if holder is not None:
                     return await self._replay(work, holder, idempotency)
-            if not rules.is_new_session_id(session_id):
+            if not is_new_id:
                 await self._require_known(work, session_id)
             return await starting(session, run)(work)
 
         stored: DiagnosisRun | Replay
-        if idempotency is None and rules.is_new_session_id(session_id):
+        if idempotency is None and is_new_id:
             stored = await self.ledger.start(session, run)
         else:
             stored = await self.ledger.transact(store)

@@ -50,7 +50,7 @@ class ApiKeys:
         looked at another than we.
         """
         scheme, _, given = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
-        offered = hashlib.sha256(given.strip().encode("utf-8", "surrogateescape")).digest()
+        offered = _digest(given.strip())
         matches = [hmac.compare_digest(offered, known) for known in self._current()]
         return offered.hex() if any(matches) and scheme.lower() == "bearer" else None
 
@@ -77,5 +77,9 @@ class ApiKeys:
         self._seen = seen if abs(time.time_ns() - stat.st_mtime_ns) > _SETTLED_NS else None
 
 
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+
+
 def _digests(keys: Iterable[str]) -> frozenset[bytes]:
-    return frozenset(hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest() for key in keys)
+    return frozenset(map(_digest, keys))

@@ -12,11 +12,12 @@ from attrs import define, field
 from casenotes.adapters.context import MemoryContextStore
 from casenotes.adapters.memory import MemoryLedger
 from casenotes.core.model import DiagnosisRun
+from casenotes.core.orchestration import Node, NodeEntered
 from casenotes.core.service.conducting import Limits
 from casenotes.core.service.service import Service
 from casenotes.core.service.stream import Content, Order, Outcome
 from casenotes.core.words import AgentFlow
-from casenotes.ports.agent import AgentEvent, Answered, Chunk, Enquiry, StepTaken, ToolCalled
+from casenotes.ports.agent import AgentEvent, Answered, Chunk, Enquiry, GraphMoved, StepTaken, ToolCalled
 from casenotes.ports.context import ContextStore
 from casenotes.ports.ledger import Ledger
 
@@ -55,6 +56,13 @@ async def plain(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:
     yield ToolCalled("logs.search", {"q": enquiry.question}, "3 hits")
     yield Chunk(f"About {enquiry.question}: [T1]\n")
     yield Answered()
+
+
+async def hang(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:
+    """One step, one move, and then nothing more."""
+    yield StepTaken("planner")
+    yield GraphMoved(NodeEntered(enquiry.run_id, Node.PLANNER))
+    await asyncio.Event().wait()
 
 
 @define

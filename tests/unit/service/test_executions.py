@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.service.scene import followed, play, scene, told
+from unit.service.scene import followed, hang, play, scene, told
 
 from casenotes.core.errors import InvalidInput, TooManyRunning
 from casenotes.core.orchestration import GraphEnded, Node, NodeEntered, TerminationReason
@@ -23,15 +23,8 @@ from casenotes.ports.agent import (
     Enquiry,
     GraphMoved,
     Progress,
-    StepTaken,
     ToolCalled,
 )
-
-
-async def hang(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:
-    yield StepTaken("planner")
-    yield GraphMoved(NodeEntered(enquiry.run_id, Node.PLANNER))
-    await asyncio.Event().wait()
 
 
 async def fault(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:

@@ -7,23 +7,23 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from unit.service.scene import play, scene
+from unit.service.scene import Scene, hang, play, scene
 
 from casenotes.adapters.context import MemoryContextStore
 from casenotes.core.errors import ContextUnavailable, SessionNotFound, ShuttingDown
-from casenotes.core.model import MessagePair
-from casenotes.core.orchestration import Node, NodeEntered
+from casenotes.core.model import DiagnosisRun, MessagePair
 from casenotes.core.service import executions
 from casenotes.core.service.conducting import INTERRUPTED, Limits
-from casenotes.core.service.stream import Order
+from casenotes.core.service.stream import Execution, Order
 from casenotes.core.words import AgentFlow, RunStatus
-from casenotes.ports.agent import AgentEvent, Answered, Enquiry, GraphMoved, StepTaken
+from casenotes.ports.agent import AgentEvent, Answered, Enquiry, StepTaken
 
 
-async def hang(enquiry: Enquiry) -> AsyncIterator[AgentEvent]:
-    yield StepTaken("planner")
-    yield GraphMoved(NodeEntered(enquiry.run_id, Node.PLANNER))
-    await asyncio.Event().wait()
+async def under_way(s: Scene) -> Execution:
+    """A run of ``s-1`` whose agent is at work."""
+    execution = await s.service.executions.submit(Order("s-1", "Why?", AgentFlow.CHAT))
+    await asyncio.sleep(0.02)
+    return execution
 
 
 async def swallowed() -> None:
@@ -54,8 +54,7 @@ def test_a_shutdown_lets_runs_finish_then_ends_the_rest_as_interrupted_and_takes
 def test_erasing_a_session_ends_its_run_and_leaves_nothing() -> None:
     async def act() -> None:
         s = scene(hang)
-        execution = await s.service.executions.submit(Order("s-1", "Why?", AgentFlow.CHAT))
-        await asyncio.sleep(0.02)
+        execution = await under_way(s)
         erasure = await s.service.conversations.erase("s-1")
         run = (await execution.outcome()).run
         assert (run.status, run.error_message) == (RunStatus.FAILED, "the session was erased")
@@ -114,8 +113,7 @@ class Forgetful(MemoryContextStore):
 def test_a_run_ends_though_the_conversation_store_swallowed_the_word() -> None:
     async def act() -> None:
         s = scene(hang, context=Forgetful())
-        execution = await s.service.executions.submit(Order("s-1", "Why?", AgentFlow.CHAT))
-        await asyncio.sleep(0.02)
+        execution = await under_way(s)
         async with asyncio.timeout(4):  # at once, not when it is told again
             await s.service.conversations.erase("s-1")
             assert (await execution.outcome()).run.error_message == "the session was erased"
@@ -132,8 +130,7 @@ def test_a_run_ends_though_its_agent_swallowed_the_word() -> None:
 
     async def act() -> None:
         s = scene(deaf)
-        execution = await s.service.executions.submit(Order("s-1", "Why?", AgentFlow.CHAT))
-        await asyncio.sleep(0.02)
+        execution = await under_way(s)
         async with asyncio.timeout(4):
             await s.service.executions.interrupt([execution.run.run_id], INTERRUPTED)
         run = (await execution.outcome()).run
@@ -152,8 +149,7 @@ def test_a_run_whose_agent_swallowed_the_word_and_goes_on_waiting_is_told_again(
 
     async def act() -> None:
         s = scene(deaf)
-        execution = await s.service.executions.submit(Order("s-1", "Why?", AgentFlow.CHAT))
-        await asyncio.sleep(0.02)
+        execution = await under_way(s)
         async with asyncio.timeout(30):
             await s.service.executions.interrupt([execution.run.run_id], INTERRUPTED)
         assert (await execution.outcome()).run.error_message == INTERRUPTED[0]
@@ -207,16 +203,21 @@ class Slow(MemoryContextStore):
         await super().append(session_id, pair)
 
 
+async def asked_while_erased_elsewhere(context: Slow) -> DiagnosisRun:
+    """A run whose pair is being added while another process erases its session."""
+    s = scene(context=context)
+    other = scene(ledger=s.ledger, context=context, owner="two")
+    asking = asyncio.create_task(s.ask())
+    await context.asked.wait()
+    await other.service.conversations.erase("s-1")
+    context.may.set()
+    return await asking
+
+
 def test_a_pair_that_comes_after_its_session_was_erased_elsewhere_is_forgotten() -> None:
     async def act() -> None:
         context = Slow()
-        s = scene(context=context)
-        other = scene(ledger=s.ledger, context=context, owner="two")
-        asking = asyncio.create_task(s.ask())
-        await context.asked.wait()
-        await other.service.conversations.erase("s-1")
-        context.may.set()
-        assert (await asking).status is RunStatus.SUCCESS
+        assert (await asked_while_erased_elsewhere(context)).status is RunStatus.SUCCESS
         assert await context.recall("s-1") == ()
 
     play(act)
@@ -233,13 +234,7 @@ class Unheard(Slow):
 def test_a_pair_of_an_erased_session_is_forgotten_though_nobody_heard_that_it_was_added() -> None:
     async def act() -> None:
         context = Unheard()
-        s = scene(context=context)
-        other = scene(ledger=s.ledger, context=context, owner="two")
-        asking = asyncio.create_task(s.ask())
-        await context.asked.wait()
-        await other.service.conversations.erase("s-1")
-        context.may.set()
-        assert (await asking).error_message == "the session was erased"
+        assert (await asked_while_erased_elsewhere(context)).error_message == "the session was erased"
         assert await context.recall("s-1") == ()
 
     play(act)
