@@ -22,6 +22,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from casenotes.core.ending import Decide
 from casenotes.core.model import (
     AgentStep,
     Case,
@@ -357,6 +358,20 @@ class Ledger(Protocol):
         """Store a step or tool call of a RUNNING run; return once it is durable. Raises as ``journal.add_step`` does.
 
         As with ``transact``, entries that arrive together may share a commit, and each has an outcome of its own.
+        """
+        ...
+
+    async def end(self, session_id: str, run_id: str, decide: Decide) -> DiagnosisRun:
+        """End a run as ``decide`` says; return it as stored, once that is durable.
+
+        It is told what stands on record: the run and its session's chain, as ``runs.lock_to_end`` gives them, and the
+        run's entries, as ``journal.entries`` does. What it gives is stored as by ``runs.end`` and ``cases.put``, and
+        refused as there. When it gives ``None``, nothing is written and the run returned as it stands; what it raises
+        is raised. Raises ``RunNotFound`` unless the run and its session are both there.
+
+        Like a body, it asks nobody anything and may be asked again. As with ``transact``, runs that end together may
+        share a commit, and each has an outcome of its own: one that ends after another of its session is told the
+        chain as that one left it.
         """
         ...
 

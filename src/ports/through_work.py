@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
+from casenotes.core.ending import Decide, OnRecord
+from casenotes.core.errors import RunNotFound
 from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, ToolInvocation
 from casenotes.core.views import StoredTrace
 from casenotes.ports.ledger import Body, LedgerView, UnitOfWork
@@ -33,6 +35,25 @@ def recording(entry: AgentStep | ToolInvocation) -> Body[None]:
             await work.journal.add_tool(entry)
 
     return record
+
+
+def ending(session_id: str, run_id: str, decide: Decide) -> Body[DiagnosisRun]:
+    """The body of ``Ledger.end``."""
+
+    async def end(work: UnitOfWork) -> DiagnosisRun:
+        locked = await work.runs.lock_to_end(session_id, run_id)
+        if locked is None:
+            raise RunNotFound(session_id, run_id)
+        run, head = locked
+        end = decide(OnRecord(run, *await work.journal.entries(session_id, run_id), head))
+        if end is None:
+            return run
+        await work.runs.end(end.run, end.seal, expires_at=end.expires_at)
+        if end.case is not None:
+            await work.cases.put(end.case)
+        return end.stored
+
+    return end
 
 
 class ThroughWork(ABC):
@@ -65,6 +86,10 @@ class ThroughWork(ABC):
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
         """As ``Ledger.record``."""
         await self.transact(recording(entry))
+
+    async def end(self, session_id: str, run_id: str, decide: Decide) -> DiagnosisRun:
+        """As ``Ledger.end``."""
+        return await self.transact(ending(session_id, run_id, decide))
 
     async def has_run(self, session_id: str, run_id: str) -> bool:
         """As ``Ledger.has_run``."""

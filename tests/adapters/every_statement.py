@@ -23,6 +23,7 @@ from casenotes.adapters.sql.verification import SqlVerificationSource
 from casenotes.core.errors import InvalidTransition, RunAlreadyExists, RunNotFound
 from casenotes.core.model import DiagnosisRun, Feedback, IdempotencyKey
 from casenotes.core.seal import seal
+from casenotes.ports.contract.ends import succeeding
 from casenotes.ports.contract.stage import answered, at, case_of, chat_session, end, started
 from casenotes.ports.ledger import UnitOfWork
 
@@ -211,6 +212,7 @@ async def use_outside(ledger: SqlLedger) -> Statements:
     statements = Statements()
     with heard_in_full(statements.note):
         await _use_commits(statements, ledger)
+        await _use_ends(statements, ledger)
         for run_id in (None, "r-u"):
             await statements.call(ledger, "ledger.trace", "u", run_id)
         await statements.call(ledger, "ledger.has_run", "u", "r-u")
@@ -235,6 +237,17 @@ async def _use_commits(statements: Statements, ledger: SqlLedger) -> None:
     await statements.refused(ValueError, ledger, "ledger.record", steps[0])
     await statements.call(ledger, "ledger.transact", finish)
     await statements.refused(InvalidTransition, ledger, "ledger.record", run.step(99, "planner", at()))
+
+
+async def _use_ends(statements: Statements, ledger: SqlLedger) -> None:
+    """Runs that end together, each in a session of its own."""
+    runs = [started(f"r-end-{number}", f"end-{number}") for number in range(TOGETHER)]
+    for run in runs:
+        await ledger.start(chat_session(run.session_id), run)
+    await asyncio.gather(
+        *(statements.call(ledger, "ledger.end", run.session_id, run.run_id, succeeding()) for run in runs)
+    )
+    await statements.refused(RunNotFound, ledger, "ledger.end", "end-0", "unknown", succeeding())
 
 
 async def _use_verification(statements: Statements, source: SqlVerificationSource) -> None:

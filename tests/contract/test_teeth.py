@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from contract import sabotage_contexts as contexts
+from contract import sabotage_ends as ends
 from contract import sabotage_reads as reads
 from contract import sabotage_seals as seals
 from contract import sabotage_writes as writes
@@ -19,6 +20,7 @@ from casenotes.adapters.memory import MemoryLedger
 from casenotes.core.seal import ChainHead
 from casenotes.ports.context import ContextStore
 from casenotes.ports.contract import ContextContract, HeldClock, LedgerContract, OpenContext, OpenLedger
+from casenotes.ports.contract.ends import off_the_chain
 from casenotes.ports.contract.lifecycle import succeeded
 from casenotes.ports.contract.stage import at
 from casenotes.ports.ledger import Ledger
@@ -91,6 +93,21 @@ BROKEN_LEDGERS: dict[type[BrokenLedger], tuple[str, Arguments]] = {
     seals.ErasesWhatIsNotIdle: ("test_erase_of_what_is_not_idle_leaves_it_as_it_is", {}),
     seals.CallsARunningSessionIdle: ("test_session_with_a_running_run_is_not_idle", {}),
     seals.LetsFeedbackChangeTheDigest: ("test_feedback_leaves_the_digest_alone", {}),
+    ends.EndsWithoutTheCase: ("test_run_rated_useful_before_it_ends_has_its_case_when_it_ends", {}),
+    ends.TellsNoEntries: ("test_decision_is_told_the_run_its_entries_and_the_chain", {}),
+    ends.TellsTheChainAsItWasBefore: (
+        "test_each_of_those_that_end_at_once_in_a_session_continues_the_one_before_it",
+        {},
+    ),
+    ends.SealsWhatItRefuses: ("test_decision_that_is_refused_writes_nothing", {"decide": off_the_chain}),
+    ends.TouchesTheSessionOfARunItLeaves: (
+        "test_decision_for_nothing_writes_nothing_and_gives_the_run_as_it_stands",
+        {},
+    ),
+    ends.FailsAllThatEndWithARefusedOne: (
+        "test_end_that_is_refused_fails_alone_among_those_that_end_with_it",
+        {},
+    ),
 }
 
 BROKEN_CONTEXTS: dict[type[BrokenContext], tuple[str, Arguments]] = {

@@ -35,6 +35,7 @@ from casenotes.entrypoints.observing import LoggingObserver
 from casenotes.entrypoints.open_runs import OpenRuns
 from casenotes.entrypoints.settings import Settings
 from casenotes.ports.agent import AgentEvent, Answered, Chunk, Enquiry, StepTaken, ToolCalled
+from casenotes.ports.through_work import ending
 
 LEASE = timedelta(seconds=30)
 KILLED = -signal.SIGKILL
@@ -75,7 +76,7 @@ class Fuse:
 class Fused:
     """A port whose operations, and those of its parts, each burn the fuse."""
 
-    def __init__(self, port: object, fuse: Fuse, name: str) -> None:
+    def __init__(self, port: Any, fuse: Fuse, name: str) -> None:
         self._port, self._fuse, self._name = port, fuse, name
 
     def __getattr__(self, name: str) -> Any:
@@ -84,6 +85,8 @@ class Fused:
             return lambda: self._block(found, where)
         if name == "transact":
             return lambda body: self._transact(found, body, where)
+        if where == "ledger.end":  # step by step, as each store does it for a run that ends alone
+            return lambda *asked: self._transact(self._port.transact, ending(*asked), where)
         if iscoroutinefunction(found):
             return self._operation(found, where)
         return Fused(found, self._fuse, where)

@@ -58,18 +58,18 @@ async def kill_at_moments(children: Nursery, life: str, url: str, context: str, 
     return met
 
 
-RECORDING = ("before ledger.record", "before ledger.transact.commit", "after ledger.transact.commit")
+RECORDING = ("before ledger.record", "before ledger.end.commit", "after ledger.end.commit")
 MOMENTS = {
     "chat": (
         "before ledger.start",
-        "before ledger.transact.runs.end",
-        "before ledger.transact.cases.put",
+        "before ledger.end.runs.end",
+        "before ledger.end.cases.put",
         *RECORDING,
     ),
     "library": (
         "before ledger.start",
-        "before ledger.transact.runs.lock_to_end",
-        "before ledger.transact.runs.end",
+        "before ledger.end.runs.lock_to_end",
+        "before ledger.end.runs.end",
         *RECORDING,
     ),
     "erase": ("before ledger.work.erase", "before ledger.work.commit", "after ledger.work.commit"),

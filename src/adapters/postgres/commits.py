@@ -16,10 +16,11 @@ from casenotes.adapters.sql.group import Failed, Group
 from casenotes.adapters.sql.journal import add_to
 from casenotes.adapters.sql.ledger import unit_of_work
 from casenotes.adapters.sql.transaction import transaction, translated
+from casenotes.core.ending import Decide
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, ToolInvocation
 from casenotes.ports.ledger import Body
-from casenotes.ports.through_work import recording, starting
+from casenotes.ports.through_work import ending, recording, starting
 
 T = TypeVar("T")
 
@@ -56,6 +57,9 @@ class PostgresCommits:
 
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
         await (self._steps.put(entry) if isinstance(entry, AgentStep) else self._tools.put(entry))
+
+    async def end(self, session_id: str, run_id: str, decide: Decide) -> DiagnosisRun:
+        return await self.transact(ending(session_id, run_id, decide))
 
     async def done(self) -> None:
         await self._steps.done()

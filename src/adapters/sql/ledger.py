@@ -21,6 +21,7 @@ from casenotes.adapters.sql.runs import RunsReader, RunsWriter, has_run
 from casenotes.adapters.sql.sessions import SessionsReader, SessionsWriter
 from casenotes.adapters.sql.trace import read_trace
 from casenotes.adapters.sql.transaction import Transaction, transaction
+from casenotes.core.ending import Decide
 from casenotes.core.errors import LedgerUnavailable, SchemaOutOfDate
 from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, ToolInvocation
 from casenotes.core.views import Erasure, StoredTrace
@@ -91,6 +92,10 @@ class Commits(Protocol):
         """``casenotes.ports.ledger.Ledger.record``."""
         ...
 
+    async def end(self, session_id: str, run_id: str, decide: Decide) -> DiagnosisRun:
+        """``casenotes.ports.ledger.Ledger.end``."""
+        ...
+
     async def done(self) -> None:
         """Return when nothing is being written."""
         ...
@@ -126,6 +131,10 @@ class SqlLedger:
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
         self._refuse_when_closed()
         await self.commits.record(entry)
+
+    async def end(self, session_id: str, run_id: str, decide: Decide) -> DiagnosisRun:
+        self._refuse_when_closed()
+        return await self.commits.end(session_id, run_id, decide)
 
     @asynccontextmanager
     async def view(self) -> AsyncIterator[SqlView]:

@@ -15,10 +15,11 @@ from casenotes.adapters.sql.ledger import SqlUnitOfWork, unit_of_work
 from casenotes.adapters.sql.transaction import Transaction, translated
 from casenotes.adapters.sqlite import threads
 from casenotes.adapters.sqlite.threads import InnerConnection, SqliteConnections, SqliteThread, roll_back
+from casenotes.core.ending import Decide
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import AgentStep, ChatSession, DiagnosisRun, ToolInvocation
 from casenotes.ports.ledger import Body
-from casenotes.ports.through_work import recording, starting
+from casenotes.ports.through_work import ending, recording, starting
 
 T = TypeVar("T")
 
@@ -42,6 +43,9 @@ class SqliteCommits:
 
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
         await self._group.put(recording(entry))
+
+    async def end(self, session_id: str, run_id: str, decide: Decide) -> DiagnosisRun:
+        return await self.transact(ending(session_id, run_id, decide))
 
     async def done(self) -> None:
         await self._group.done()

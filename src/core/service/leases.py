@@ -10,12 +10,12 @@ from typing import Any
 from attrs import frozen
 
 from casenotes.core import rules
+from casenotes.core.ending import OnRecord, Outcome, RunEnd, end_of
 from casenotes.core.errors import RunNotFound
 from casenotes.core.model import ChatSession, DiagnosisRun, RunKey
-from casenotes.core.seal import ChainHead
-from casenotes.core.service.ending import Outcome, end_run
 from casenotes.core.service.recording import Recorder
 from casenotes.ports.ledger import UnitOfWork
+from casenotes.ports.through_work import ending
 
 ORPHANED = "the process that executed the run went away before the run had ended"
 _BATCH = 100
@@ -84,41 +84,34 @@ class LeaseKeeper:
                 await self._end(run)
 
     async def _end(self, run: DiagnosisRun) -> None:
-        clock, key = self.recorder.clock, (run.session_id, run.run_id)
+        key, ledger = (run.session_id, run.run_id), self.recorder.ledger
 
-        async def end(work: UnitOfWork) -> DiagnosisRun | None:
-            now = clock()
-            locked = await work.runs.lock_to_end(*key) or await _with_a_session(work, run, now)
-            if locked is None or not rules.lease_expired(locked[0], now):
-                return None
-            return await end_run(work, *locked, _orphaned(now), expires_at=None)
+        def decide(found: OnRecord) -> RunEnd:
+            now = self.recorder.clock()
+            if not rules.lease_expired(found.run, now):
+                raise _NotOrphaned
+            return end_of(found, _orphaned(now), expires_at=None)
+
+        async def end_with_a_session(work: UnitOfWork) -> DiagnosisRun:
+            """For a run that another program left without one; undone if the run is gone, or ended, meanwhile."""
+            if await work.runs.get(*key) is None:
+                raise RunNotFound(*key)
+            made = ChatSession(run.session_id, created_at=run.created_at, last_active_at=run.created_at)
+            await work.sessions.ensure(made)
+            return await ending(*key, decide)(work)
 
         try:
-            ended = await self.recorder.ledger.transact(end)
-        except RunNotFound:
+            try:
+                ended = await ledger.end(*key, decide)
+            except RunNotFound:
+                ended = await ledger.transact(end_with_a_session)
+        except (RunNotFound, _NotOrphaned):
             return
-        if ended is not None:
-            self.recorder.observer.ended(ended)
+        self.recorder.observer.ended(ended)
 
 
-async def _with_a_session(
-    work: UnitOfWork, run: DiagnosisRun, now: datetime
-) -> tuple[DiagnosisRun, ChainHead] | None:
-    """A run that another program left running, without a session, with one that is made for it; both locked.
-
-    Raises ``RunNotFound`` when the run was erased or ended meanwhile: the session is then undone.
-    """
-    key = (run.session_id, run.run_id)
-    found = await work.runs.get(*key)
-    if found is None or not rules.lease_expired(found, now):
-        return None
-    await work.sessions.ensure(
-        ChatSession(run.session_id, created_at=run.created_at, last_active_at=run.created_at)
-    )
-    locked = await work.runs.lock_to_end(*key)
-    if locked is None or not rules.lease_expired(locked[0], now):
-        raise RunNotFound(*key)
-    return locked
+class _NotOrphaned(Exception):
+    """The run has ended meanwhile, or somebody keeps its lease."""
 
 
 def _orphaned(now: datetime) -> Outcome:

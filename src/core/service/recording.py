@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from attrs import define, field, frozen
 
 from casenotes.core import rules
+from casenotes.core.ending import OnRecord, Outcome, RunEnd, end_of
 from casenotes.core.errors import IdempotencyConflict, InvalidInput, RunNotFound
 from casenotes.core.evaluation import self_evaluation
 from casenotes.core.model import (
@@ -19,7 +20,6 @@ from casenotes.core.model import (
     ToolInvocation,
 )
 from casenotes.core.orchestration import GraphEnded, GraphEvent, OrchestrationTrace, TerminationReason
-from casenotes.core.service.ending import Outcome, end_run
 from casenotes.core.text import JsonObject
 from casenotes.core.words import AgentFlow, RunStatus, StepStatus
 from casenotes.ports.ambient import Clock, NewId, RunObserver
@@ -272,21 +272,14 @@ class Recording:
         return self._graph.as_json() if self._graph.transitions else None
 
     async def _end(self, outcome: Outcome) -> DiagnosisRun:
-        key = (self.run.session_id, self.run.run_id)
+        def decide(found: OnRecord) -> RunEnd | None:
+            if found.run.digest is not None and found.run.digest == self._sealed:
+                return None  # it was done before, and the word of it was lost
+            end = end_of(found, outcome, expires_at=self.now() + self._recorder.context_ttl)
+            self._sealed = end.seal.digest
+            return end
 
-        async def end(work: UnitOfWork) -> DiagnosisRun:
-            locked = await work.runs.lock_to_end(*key)
-            if locked is None:
-                raise RunNotFound(*key)
-            run, head = locked
-            if run.digest is not None and run.digest == self._sealed:
-                return run  # it was done before, and the word of it was lost
-            expires_at = self.now() + self._recorder.context_ttl
-            ended = await end_run(work, run, head, outcome, expires_at=expires_at)
-            self._sealed = ended.digest
-            return ended
-
-        ended = await self._recorder.ledger.transact(end)
+        ended = await self._recorder.ledger.end(self.run.session_id, self.run.run_id, decide)
         self.run = ended
         self._recorder.observer.ended(ended)
         return ended

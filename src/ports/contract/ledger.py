@@ -6,6 +6,7 @@ from casenotes.ports.contract.cases import CasesContract
 from casenotes.ports.contract.commits import CommitsContract
 from casenotes.ports.contract.concurrency import ConcurrencyContract
 from casenotes.ports.contract.copies import CopiesContract
+from casenotes.ports.contract.ends import EndsContract
 from casenotes.ports.contract.erasure import ErasureContract, IdlenessContract
 from casenotes.ports.contract.feedback import FeedbackContract
 from casenotes.ports.contract.history import HistoryContract
@@ -50,6 +51,7 @@ class LedgerContract(
     SnapshotContract,
     ConcurrencyContract,
     CommitsContract,
+    EndsContract,
     TracesContract,
     HousekeepingContract,
 ):
