@@ -61,7 +61,7 @@ def test_ledger_works_on_the_constraints_that_distributed_tables_can_have(
     document = GUIDE.read_text("utf-8").partition("```sql\n")[2].partition("```")[0]
     statements = [line.strip() for line in re.sub("--.*", "", document).split(";")]
     changes = [statement for statement in statements if statement and "SELECT" not in statement]
-    assert len(changes) == 7
+    assert len(changes) == 4
 
     async def scene(ledger: SqlLedger) -> None:
         await use_work(ledger)

@@ -245,7 +245,7 @@ def test_schema_that_is_missing_old_or_new_is_told_with_what_to_do(ledger_path: 
     blank = tmp_path / "blank.db"
     blank.touch()
     for file, needed, words in (
-        (blank, "0005", "no tables yet: run casenotes migrate upgrade"),
+        (blank, "0006", "no tables yet: run casenotes migrate upgrade"),
         (ledger_path, "9999", "9999 is needed: run casenotes migrate upgrade"),
         (ledger_path, "0000", "newer than this version: upgrade casenotes"),
     ):

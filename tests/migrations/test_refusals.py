@@ -27,7 +27,7 @@ def test_tables_of_the_old_system_are_adopted_as_they_are(historical: OldDatabas
     report = upgrade(historical)
     assert report.adopted
     assert report.from_revision is None
-    assert report.applied == ("0002", "0003", "0004", "0005")
+    assert report.applied == ("0002", "0003", "0004", "0005", "0006")
 
 
 def test_tables_that_lack_something_are_not_adopted_and_all_they_lack_is_named(
@@ -70,7 +70,7 @@ def test_a_database_that_a_newer_version_migrated_is_refused_and_its_status_told
     upgrade(new)
     new.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(
-        SchemaOutOfDate, match=r"is at revision 9999, .* knows none after 0005; run the newer version"
+        SchemaOutOfDate, match=r"is at revision 9999, .* knows none after 0006; run the newer version"
     ):
         upgrade(new)
     found = status(new)
@@ -80,13 +80,14 @@ def test_a_database_that_a_newer_version_migrated_is_refused_and_its_status_told
 def test_a_database_at_several_revisions_is_refused(new: OldDatabase) -> None:
     upgrade(new)
     new.execute("INSERT INTO alembic_version VALUES ('0002')")
-    with pytest.raises(SchemaOutOfDate, match=r"several revisions at once \(0002, 0005\)"):
+    with pytest.raises(SchemaOutOfDate, match=r"several revisions at once \(0002, 0006\)"):
         upgrade(new)
 
 
 def test_a_revision_that_does_not_exist_is_refused(new_file: SqliteDatabase) -> None:
     with pytest.raises(
-        InvalidInput, match="revision: there is no such revision; known are 0001, 0002, 0003, 0004, 0005"
+        InvalidInput,
+        match="revision: there is no such revision; known are 0001, 0002, 0003, 0004, 0005, 0006",
     ):
         upgrade(new_file, "0042")
     assert not new_file.path.exists()
@@ -128,7 +129,7 @@ def test_a_database_at_head_is_only_read(historical_file: SqliteDatabase) -> Non
     report = asyncio.run(
         migration.upgrade(f"sqlite+aiosqlite:///file:{historical_file.path}?mode=ro&uri=true")
     )
-    assert report.to_revision == "0005"
+    assert report.to_revision == "0006"
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ def test_a_database_that_another_process_holds_is_refused_after_a_while(
         ) as refused:
             upgrade(historical_file)
         assert "locked" not in str(refused.value)
-    assert upgrade(historical_file).to_revision == "0005"
+    assert upgrade(historical_file).to_revision == "0006"
 
 
 def test_status_of_a_file_that_is_not_there_makes_none(new_file: SqliteDatabase) -> None:
@@ -155,7 +156,7 @@ def test_status_of_a_file_that_is_not_there_makes_none(new_file: SqliteDatabase)
     assert (found.current, found.is_current, found.pending) == (
         None,
         False,
-        ("0001", "0002", "0003", "0004", "0005"),
+        ("0001", "0002", "0003", "0004", "0005", "0006"),
     )
     assert not new_file.path.exists()
 
@@ -165,7 +166,7 @@ def test_status_of_the_old_system_s_database_counts_what_a_migration_would_place
 ) -> None:
     before = historical.dump()
     found = status(historical)
-    assert (found.current, found.pending) == (None, ("0001", "0002", "0003", "0004", "0005"))
+    assert (found.current, found.pending) == (None, ("0001", "0002", "0003", "0004", "0005", "0006"))
     assert found.waiting == Placed(sessions=11, steps=6, tools=4)
     assert (found.leftovers.steps.count, found.leftovers.tools.count) == (1, 2)
     assert historical.dump() == before
@@ -188,5 +189,5 @@ def test_status_at_head_tells_what_waits_and_what_cannot_be_placed(historical: O
 
 
 def test_short_urls_are_understood(new_file: SqliteDatabase) -> None:
-    assert asyncio.run(migration.upgrade(f"sqlite:///{new_file.path}")).to_revision == "0005"
+    assert asyncio.run(migration.upgrade(f"sqlite:///{new_file.path}")).to_revision == "0006"
     assert open_engine("postgres://u@h/d").url.drivername == "postgresql+asyncpg"

@@ -12,7 +12,7 @@ from casenotes.core.errors import InvalidInput, SchemaOutOfDate
 if TYPE_CHECKING:  # Alembic is large: it is loaded where there is something to migrate
     from alembic.config import Config
 
-EXPECTED_REVISION = "0005"
+EXPECTED_REVISION = "0006"
 """What a ledger compares its database with when it starts; a test holds it to the newest revision that ships."""
 
 HISTORICAL_REVISION = "0001"

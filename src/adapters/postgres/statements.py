@@ -26,11 +26,11 @@ def _start() -> sa.Insert:
     used = using(POSTGRES).values(given).returning(chat_session.c.session_id).cte("used")
     run = sa.select(*(sa.bindparam(name, type_=diagnosis_run.c[name].type) for name in _RUN))
     insert = sa.insert(diagnosis_run).from_select([*_RUN], run.select_from(used))
-    return insert.returning(diagnosis_run.c.id)
+    return insert.returning(diagnosis_run.c.id, diagnosis_run.c.run_id)
 
 
 START: Final = _start()
-"""Stores a run and uses its session, for the values of ``start_values``; returns the run's ``id``."""
+"""Stores a run and uses its session, for the values of ``start_values``; returns the run's ``id`` and ``run_id``."""
 
 
 def start_values(session: ChatSession, run: DiagnosisRun) -> Row:
@@ -55,14 +55,18 @@ class ManyRows:
         given = ", ".join(f"given.{column.name}" for column in columns)
         types = ", ".join(f"{column.name} {column.type.compile(POSTGRES.compiler)}" for column in columns)
         # The runs are locked in one order, whoever locks several; shared, so that they stay RUNNING until the commit.
+        # Each is looked up by its id: were they joined, all that ever ran could be gone through until the next vacuum.
         return cls(
             table,
             f"""
             WITH given AS MATERIALIZED (SELECT * FROM json_to_recordset($1::JSON) AS row ({types})),
             running AS (
-                SELECT run.session_id, run.run_id FROM diagnosis_run AS run
-                WHERE (run.session_id, run.run_id) IN (SELECT session_id, run_id FROM given)
-                AND run.status = 'RUNNING' ORDER BY run.run_id FOR SHARE
+                SELECT run.session_id, run.run_id
+                FROM (SELECT DISTINCT session_id, run_id FROM given ORDER BY run_id) AS asked
+                CROSS JOIN LATERAL (
+                    SELECT session_id, run_id FROM diagnosis_run
+                    WHERE session_id = asked.session_id AND run_id = asked.run_id AND status = 'RUNNING' FOR SHARE
+                ) AS run
             )
             INSERT INTO {table.name} ({names})
             SELECT {given} FROM given JOIN running USING (session_id, run_id)

@@ -154,6 +154,13 @@ sa.Index(
     postgresql_where=sa.text("status = 'RUNNING'"),
 )
 
+
+def _by_run(entries: sa.Table) -> None:
+    """The index of a run's entries, one for each sequence, and of a session's."""
+    columns = (entries.c.session_id, entries.c.run_id, entries.c.sequence)
+    sa.Index(f"ux_{entries.name}_session_run", *columns, unique=True)
+
+
 agent_step = sa.Table(
     "agent_step",
     metadata,
@@ -175,8 +182,7 @@ agent_step = sa.Table(
     sa.Column("sequence", sa.Integer),
     sqlite_autoincrement=True,
 )
-sa.Index("ix_agent_step_session", agent_step.c.session_id)
-sa.Index("ux_agent_step_run", agent_step.c.run_id, agent_step.c.sequence, unique=True)
+_by_run(agent_step)
 
 tool_invocation = sa.Table(
     "tool_invocation",
@@ -200,8 +206,7 @@ tool_invocation = sa.Table(
     sa.Column("result_is_json", sa.Boolean, nullable=False, server_default=_FALSE),
     sqlite_autoincrement=True,
 )
-sa.Index("ix_tool_invocation_session", tool_invocation.c.session_id)
-sa.Index("ux_tool_invocation_run", tool_invocation.c.run_id, tool_invocation.c.sequence, unique=True)
+_by_run(tool_invocation)
 
 case_library = sa.Table(
     "case_library",
