@@ -165,3 +165,12 @@ def test_a_statement_that_reads_all_rows_is_found_out(read: Sequence[tuple[Sent,
     assert {(node.kind, node.table, node.index, node.is_by_condition) for node in found} == {
         ("Seq Scan", "diagnosis_run", None, False)
     }
+
+
+def test_runs_that_entries_are_written_to_are_found_by_their_ids_and_not_among_all_that_run(
+    read: Sequence[tuple[Sent, Node]],
+) -> None:
+    found = {
+        node.index for sent, node in read if sent.method == "ledger.record" and node.table == "diagnosis_run"
+    }
+    assert found == {"diagnosis_run_run_id_key"}, "until a vacuum, the other index holds all that ever ran"

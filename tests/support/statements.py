@@ -23,7 +23,7 @@ def heard(note: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def heard_in_full(note: Callable[[str, Sequence[Any]], object]) -> Iterator[None]:
-    """The same with the arguments of each statement, as the driver is given them.
+    """The same with the arguments of each statement, as the driver is given them; the first, if it is done for several.
 
     What makes a new connection ready for use is left out: it belongs to no use.
     """
@@ -43,8 +43,16 @@ def heard_in_full(note: Callable[[str, Sequence[Any]], object]) -> Iterator[None
 
         return send
 
+    def each(sent: Callable[..., Any]) -> Callable[..., Any]:
+        def send(connection: object, statement: str, arguments: Sequence[Sequence[Any]]) -> Any:
+            note(" ".join(statement.split()), arguments[0])
+            return sent(connection, statement, arguments)
+
+        return send
+
     with (
         patch.object(asyncpg.Connection, "fetch", loose(asyncpg.Connection.fetch)),
+        patch.object(asyncpg.Connection, "fetchmany", each(asyncpg.Connection.fetchmany)),
         patch.object(asyncpg.Connection, "execute", loose(asyncpg.Connection.execute)),
         patch.object(threads, "fetch", listed(threads.fetch)),
         patch.object(threads, "fetch_plain", listed(threads.fetch_plain)),

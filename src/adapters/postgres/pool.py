@@ -50,6 +50,14 @@ class PostgresConnection:
             raise
         return records
 
+    async def fetch_each(self, sql: str, arguments: Sequence[Sequence[Any]]) -> list[Row]:
+        """The rows of a statement done for each of these arguments, in their order, in one way to the server."""
+        try:
+            return [dict(record) for record in await self._driver.fetchmany(sql, arguments)]
+        except BaseException as fault:
+            self._judge(fault)
+            raise
+
     async def execute(self, sql: str, arguments: Sequence[Any]) -> int:
         status = await self.told(sql, *arguments)
         return int(status.rpartition(" ")[2])

@@ -8,7 +8,7 @@ from functools import cache
 import sqlalchemy as sa
 from attrs import frozen
 
-from casenotes.adapters.rows import Row, from_row, to_row
+from casenotes.adapters.rows import AnyRow, Row, from_row, to_row
 from casenotes.adapters.sql.dialect import Dialect, Insert
 from casenotes.adapters.sql.runs import this_run, why_not_running
 from casenotes.adapters.sql.tables import agent_step, diagnosis_run, tool_invocation
@@ -33,12 +33,20 @@ _STEPS = _rows(agent_step)
 _TOOLS = _rows(tool_invocation)
 _STEP, _TOOL = range(2)
 _TYPES = types_of([*agent_step.c, *tool_invocation.c])
-_ENTRIES = in_order(
+ENTRIES = in_order(
     *(
         part(kind, table, table.c.keys(), _TYPES).where(_of_run(table))
         for kind, table in ((_STEP, agent_step), (_TOOL, tool_invocation))
     )
 )
+
+
+def entries_in(rows: Sequence[AnyRow]) -> tuple[Sequence[AgentStep], Sequence[ToolInvocation]]:
+    """The steps and tool calls in rows of ``ENTRIES``."""
+    return (
+        [from_row(AgentStep, row) for row in rows if row["kind"] == _STEP],
+        [from_row(ToolInvocation, row) for row in rows if row["kind"] == _TOOL],
+    )
 
 
 @cache
@@ -76,11 +84,7 @@ class JournalReader:
     async def entries(
         self, session_id: str, run_id: str
     ) -> tuple[Sequence[AgentStep], Sequence[ToolInvocation]]:
-        rows = await self._transaction.all(_ENTRIES, this_run(session_id, run_id))
-        return (
-            [from_row(AgentStep, row) for row in rows if row["kind"] == _STEP],
-            [from_row(ToolInvocation, row) for row in rows if row["kind"] == _TOOL],
-        )
+        return entries_in(await self._transaction.all(ENTRIES, this_run(session_id, run_id)))
 
 
 @frozen

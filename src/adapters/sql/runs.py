@@ -42,7 +42,7 @@ newest_first = (_run.created_at.desc(), _run.id.desc())
 
 _GET = sa.select(*run_columns).where(_this_run)
 _LATEST = sa.select(*run_columns).where(_of_session).order_by(*newest_first).limit(1)
-_LOCK = _GET.with_for_update()
+LOCK = _GET.with_for_update()
 # The session's row is locked before the run's, as by whoever erases them: rows are locked in the order of the FROM.
 _LOCK_TO_END = (
     sa.select(
@@ -100,7 +100,6 @@ _is_next = sa.and_(
     chat_session.c.session_id == sa.bindparam("of_session", type_=sa.Text),
     chat_session.c.ended_run_count == sa.bindparam("position", type_=sa.Integer) - 1,
 )
-_END = sa.update(diagnosis_run).where(_this_run, _is_running, sa.exists().where(_is_next))
 _active_at = sa.bindparam("active_at", type_=UtcDateTime)
 _MOVE_HEAD = (
     sa.update(chat_session)
@@ -122,11 +121,15 @@ _moved = (
     .cte("moved")
 )
 # The names of the values are not those of the columns: else they would be taken for columns of the session too.
-_END_AND_MOVE_HEAD = (
+_ENDED = (
     sa.update(diagnosis_run)
-    .where(_this_run, _is_running, sa.exists().select_from(_moved))
+    .where(_this_run, _is_running)
     .values({name: sa.bindparam(f"run.{name}", type_=_run[name].type) for name in ENDING_COLUMNS})
 )
+_END = _ENDED.where(sa.exists().where(_is_next))
+END_AND_MOVE_HEAD = _ENDED.where(sa.exists().select_from(_moved)).returning(_run.run_id)
+"""Ends a run, for the values of ``end_values``, where one statement may write to several tables."""
+
 _CONTEXT_DEGRADED = sa.update(diagnosis_run).where(_this_run).values(context_degraded=True)
 _FEEDBACK = sa.update(diagnosis_run).where(_this_run)
 _feedback_at = sa.bindparam("raised_to", type_=UtcDateTime)
@@ -157,6 +160,20 @@ def _add(dialect: Dialect) -> Executable:
 def this_run(session_id: str, run_id: str) -> dict[str, object]:
     """The values that name a run in the statements on runs."""
     return {"of_session": session_id, "of_run": run_id}
+
+
+def end_values(run: DiagnosisRun, seal: RunSeal, expires_at: datetime | None) -> Row:
+    """The values of the statements that end a run. Raises as ``ending_row`` does."""
+    changes = ending_row(run, seal)
+    return {
+        **{f"run.{name}": value for name, value in changes.items()},
+        **this_run(run.session_id, run.run_id),
+        "position": seal.position,
+        "of_digest": seal.digest,
+        "active_at": changes["finished_at"],
+        "expires": None if expires_at is None else utc(expires_at),
+        "pairs": int(counts_as_turn(run)),
+    }
 
 
 async def why_not_running(transaction: Transaction, session_id: str, run_id: str) -> Exception | None:
@@ -220,7 +237,7 @@ class RunsWriter(RunsReader):
         return from_row(DiagnosisRun, row | stored)
 
     async def lock(self, session_id: str, run_id: str) -> DiagnosisRun | None:
-        return _model(await self._transaction.one(_LOCK, this_run(session_id, run_id)))
+        return _model(await self._transaction.one(LOCK, this_run(session_id, run_id)))
 
     async def lock_to_end(self, session_id: str, run_id: str) -> tuple[DiagnosisRun, ChainHead] | None:
         row = await self._transaction.one(_LOCK_TO_END, this_run(session_id, run_id))
@@ -232,28 +249,15 @@ class RunsWriter(RunsReader):
         return _model(await self._transaction.one(_LOCK_LATEST, {"of_session": session_id}))
 
     async def end(self, run: DiagnosisRun, seal: RunSeal, *, expires_at: datetime | None) -> None:
-        changes = ending_row(run, seal)
-        place = this_run(run.session_id, run.run_id) | {"position": seal.position}
-        head = {
-            "of_session": run.session_id,
-            "position": seal.position,
-            "of_digest": seal.digest,
-            "active_at": changes["finished_at"],
-            "expires": None if expires_at is None else utc(expires_at),
-            "pairs": int(counts_as_turn(run)),
-        }
-        if not await self._end(changes, place, head):
+        if not await self._end(run, seal, expires_at):
             reason = await why_not_running(self._transaction, run.session_id, run.run_id)
             raise reason or ValueError("the seal does not continue the chain of its session")
 
-    async def _end(self, changes: Row, place: Row, head: Row) -> bool:
-        transaction = self._transaction
+    async def _end(self, run: DiagnosisRun, seal: RunSeal, expires_at: datetime | None) -> bool:
+        values, transaction = end_values(run, seal, expires_at), self._transaction
         if transaction.dialect.writes_within:
-            named = {f"run.{name}": value for name, value in changes.items()}
-            return await transaction.run(_END_AND_MOVE_HEAD, named | place | head) > 0
-        return (
-            await transaction.run(_END, changes | place) > 0 and await transaction.run(_MOVE_HEAD, head) > 0
-        )
+            return await transaction.run(END_AND_MOVE_HEAD, values) > 0
+        return await transaction.run(_END, values) > 0 and await transaction.run(_MOVE_HEAD, values) > 0
 
     async def set_context_degraded(self, session_id: str, run_id: str) -> None:
         if await self._transaction.run(_CONTEXT_DEGRADED, this_run(session_id, run_id)) == 0:

@@ -156,6 +156,38 @@ class CommitsContract:
         assert await picture(ledger) == before
 
     @on_fresh_ledger
+    async def test_of_many_that_start_one_run_at_once_exactly_one_does(self, ledger: Ledger) -> None:
+        outcomes = await asyncio.gather(
+            *(ledger.start(chat_session(), started(query=f"why {n}")) for n in range(8)),
+            return_exceptions=True,
+        )
+        stored = [outcome for outcome in outcomes if isinstance(outcome, DiagnosisRun)]
+        assert [type(outcome) for outcome in outcomes].count(RunAlreadyExists) == 7
+        assert stored == [await read_run(ledger, "s", "r")]
+
+    @on_fresh_ledger
+    async def test_run_that_cannot_start_fails_alone_among_those_that_start_with_it(
+        self, ledger: Ledger
+    ) -> None:
+        await add_run(ledger, started("r-taken", "s-taken"))
+        runs = [started(f"r-{n}", f"s-{n % 4}") for n in range(12)]
+        taken, naive = started("r-taken", "s-other"), evolve(started("r-naive"), created_at=NAIVE)
+        outcomes = await asyncio.gather(
+            *(
+                ledger.start(chat_session(run.session_id), run)
+                for run in (*runs[:6], taken, naive, *runs[6:])
+            ),
+            return_exceptions=True,
+        )
+        refused = [type(outcome) for outcome in outcomes if not isinstance(outcome, DiagnosisRun)]
+        assert refused == [RunAlreadyExists, ValueError]
+        for outcome in outcomes:
+            if isinstance(outcome, DiagnosisRun):
+                assert await read_run(ledger, outcome.session_id, outcome.run_id) == outcome
+        async with ledger.view() as view:
+            assert await view.sessions.get("s-other") is None
+
+    @on_fresh_ledger
     async def test_start_with_a_naive_time_is_refused_and_writes_nothing(self, ledger: Ledger) -> None:
         before = await picture(ledger)
         with pytest.raises(ValueError):

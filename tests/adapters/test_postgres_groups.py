@@ -1,0 +1,155 @@
+"""Runs that start, or end, together in PostgreSQL: what befalls one of them is its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+from adapters.postgres_scene import on_ledger
+from attrs import evolve
+from support.postgres import PostgresDatabases, rows
+from support.statements import heard
+
+from casenotes.adapters.postgres import ends
+from casenotes.adapters.postgres.commits import ABREAST
+from casenotes.adapters.sql.ledger import SqlLedger
+from casenotes.core.ending import OnRecord, RunEnd
+from casenotes.core.errors import LedgerUnavailable
+from casenotes.core.model import DiagnosisRun
+from casenotes.ports.contract.ends import succeeding
+from casenotes.ports.contract.stage import chat_session, read_run, read_session, started
+
+MANY = 20
+
+REFUSING = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF NEW.run_id = 'r-7' THEN RAISE 'not this one'; END IF; RETURN NEW; END $$
+"""
+
+
+@pytest.fixture
+def url(postgres: PostgresDatabases) -> Iterator[str]:
+    """An empty ledger."""
+    with postgres.copy("head") as url:
+        yield url
+
+
+def runs_in(sessions: int) -> Sequence[DiagnosisRun]:
+    return [started(f"r-{n}", f"s-{n % sessions}") for n in range(MANY)]
+
+
+async def start_all(ledger: SqlLedger, runs: Sequence[DiagnosisRun]) -> list[DiagnosisRun | BaseException]:
+    return await asyncio.gather(
+        *(ledger.start(chat_session(run.session_id), run) for run in runs), return_exceptions=True
+    )
+
+
+async def end_all(ledger: SqlLedger, runs: Sequence[DiagnosisRun]) -> list[DiagnosisRun | BaseException]:
+    return await asyncio.gather(
+        *(ledger.end(run.session_id, run.run_id, succeeding(run.run_id, 20)) for run in runs),
+        return_exceptions=True,
+    )
+
+
+async def refuse_r_7(url: str, when: str) -> None:
+    """From now on the server refuses this for the run of this id."""
+    await rows(url, REFUSING)
+    await rows(
+        url, f"CREATE TRIGGER refusing BEFORE {when} ON diagnosis_run FOR EACH ROW EXECUTE FUNCTION refuse()"
+    )
+
+
+def failed(outcomes: Sequence[object]) -> list[tuple[int, type]]:
+    return [(n, type(outcome)) for n, outcome in enumerate(outcomes) if not isinstance(outcome, DiagnosisRun)]
+
+
+def test_runs_that_start_together_share_a_commit(url: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        sent: list[str] = []
+        with heard(sent.append):
+            outcomes = await start_all(ledger, runs_in(5))
+        assert failed(outcomes) == []
+        assert len(sent) == ABREAST + 1, sent
+
+    on_ledger(url, scene)
+
+
+def test_runs_that_end_together_share_a_commit_and_all_statements(url: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        runs, sent = runs_in(5)[: ends.ABREAST + ends.MOST], list[str]()
+        await start_all(ledger, runs)
+        with heard(sent.append):
+            outcomes = await end_all(ledger, runs)
+        assert failed(outcomes) == []
+        assert sent.count("COMMIT") == sent.count("BEGIN") == ends.ABREAST + 1, sent
+        assert len(sent) == 5 * ends.ABREAST + 6, sent
+
+    on_ledger(url, scene)
+
+
+def test_run_that_the_server_does_not_let_start_fails_alone(url: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        await refuse_r_7(url, "INSERT")
+        runs = runs_in(5)
+        assert failed(await start_all(ledger, runs)) == [(7, LedgerUnavailable)]
+        for n, run in enumerate(runs):
+            if n != 7:
+                assert (await read_run(ledger, run.session_id, run.run_id)).status == "RUNNING"
+
+    on_ledger(url, scene)
+
+
+def test_run_that_the_server_does_not_let_end_fails_alone(url: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        runs = runs_in(5)
+        await start_all(ledger, runs)
+        await refuse_r_7(url, "UPDATE")
+        assert failed(await end_all(ledger, runs)) == [(7, LedgerUnavailable)]
+        stored = [await read_run(ledger, run.session_id, run.run_id) for run in runs]
+        assert [run.run_id for run in stored if run.status == "RUNNING"] == ["r-7"]
+        sessions = [await read_session(ledger, f"s-{n}") for n in range(5)]
+        assert [session.message_pair_count for session in sessions] == [4, 4, 3, 4, 4]
+
+    on_ledger(url, scene)
+
+
+def test_run_whose_row_cannot_be_read_does_not_keep_others_from_ending(url: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        runs = runs_in(5)
+        await start_all(ledger, runs)
+        await rows(url, "UPDATE diagnosis_run SET status = 'WANDERING' WHERE run_id = 'r-7'")
+        assert failed(await end_all(ledger, runs)) == [(7, LedgerUnavailable)]
+
+    on_ledger(url, scene)
+
+
+def test_decisions_that_do_not_fit_their_record_undo_what_was_decided_with_them_until_each_is_tried_alone(
+    url: str,
+) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        runs, asked = runs_in(1), list[str]()
+        await start_all(ledger, runs)
+
+        def decide(found: OnRecord) -> RunEnd | None:
+            asked.append(found.run.run_id)
+            return succeeding(seconds=20)(found)
+
+        def off_the_chain(found: OnRecord) -> RunEnd | None:
+            end = decide(found)
+            assert end is not None
+            return RunEnd(end.run, evolve(end.seal, position=end.seal.position + 3), None, None)
+
+        outcomes = await asyncio.gather(
+            *(
+                ledger.end("s-0", run.run_id, off_the_chain if run.run_id == "r-7" else decide)
+                for run in runs
+            ),
+            return_exceptions=True,
+        )
+        assert failed(outcomes) == [(7, ValueError)]
+        assert asked.count("r-8") == 2, "once with the others, and once alone"
+        async with ledger.work() as work:
+            assert (await work.sessions.lock_chain("s-0")).count == MANY - 1
+
+    on_ledger(url, scene)
