@@ -31,7 +31,7 @@ PARTS: Final = (
     "import",
     "memory",
 )
-ON_SLOW_DISK: Final = ("record-postgres", "record-sqlite")
+ON_SLOW_DISK: Final = ("record-postgres", "record-sqlite", "chat")
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, list[Comparison]]]
 """Compares in this process."""
@@ -59,7 +59,7 @@ def _asked() -> Namespace:
         "--flush-ms",
         type=_none_or_more,
         default=2.0,
-        help="recording is measured once more, on a disk whose flush takes this long; 2 (0: it is not)",
+        help="what writes is measured once more, on a disk whose flush takes this long; 2 (0: it is not)",
     )
     parser.add_argument(
         "--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=", ".join(PARTS)
@@ -147,14 +147,14 @@ def _here(works: Mapping[str, Work], folder: Path) -> Mapping[str, Part]:
 
 
 def _on_slow_disk(asked: Namespace, folder: Path) -> Mapping[str, Part]:
-    """The parts that record once more; none, and a line that says why, where a disk cannot be slowed."""
+    """The parts that write, once more; none, and a line that says why, where a disk cannot be slowed."""
     names = [name for name in ON_SLOW_DISK if name in asked.only]
     if not names or asked.flush_ms == 0:
         return {}
     try:
         disk = SlowDisk.compiled(folder, asked.flush_ms)
     except Unavailable as reason:
-        print(f"recording on a disk of {asked.flush_ms:g} ms a flush is left out: {reason}")
+        print(f"writing on a disk of {asked.flush_ms:g} ms a flush is left out: {reason}")
         return {}
     return {
         f"{name}, {disk}": partial(disk.measured, name, asked.seconds, asked.repetitions) for name in names

@@ -75,6 +75,8 @@ class Comparison:
     floor_is: str = field(default="", kw_only=True)
     cpu_tells: bool = field(default=True, kw_only=True)
     """Whether both did their work in this process, so that its CPU can be compared."""
+    flushes: int = field(default=0, kw_only=True)
+    """What a unit's milliseconds cannot be less than: so many flushes of the disk, one after the other."""
     disk: str = field(default=AS_IT_IS, kw_only=True)
 
     @property

@@ -10,12 +10,16 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from bench.measuring import Comparison, Figure, Goal, Load, at_least, at_most, in_turns
+from bench import work
+from bench.measuring import Comparison, Figure, Goal, Load, Pairs, at_least, at_most, in_turns
 from bench.postgres_floor import PostgresFloor
 from bench.product import on_postgres, on_sqlite
 from bench.sqlite_floor import SqliteFloor
 
 ALONE: Final = at_most(1.3)
+FLUSHES: Final = work.STEPS + work.TOOLS
+"""Of a run alone: each fact waits for one before the next is recorded."""
+
 POSTGRES: Final[Mapping[int, Goal]] = {1: ALONE, 16: at_least(0.8), 64: at_least(1.5)}
 SQLITE: Final[Mapping[int, Goal]] = {1: ALONE, 16: at_least(5)}
 """Goals by how many runs are recorded at once."""
@@ -38,7 +42,7 @@ async def postgres(url: str, seconds: float, repetitions: int) -> list[Compariso
                     pairs = await in_turns(floors.median_ms, products.median_ms, repetitions)
                 else:
                     pairs = await in_turns(floors.rate, products.rate, repetitions)
-            found.append(Comparison(*_named("postgres", concurrency), *pairs, goal, floor_is=by))
+            found.append(_compared("postgres", concurrency, pairs, goal, by))
     return found
 
 
@@ -76,7 +80,7 @@ async def sqlite(folder: Path, seconds: float, repetitions: int) -> list[Compari
                 else:
                     pairs = await in_turns(floors.rate, products.rate, repetitions)
                 by = "sqlite3, one connection, WAL, synchronous FULL, a commit for each fact"
-                found.append(Comparison(*_named("sqlite", concurrency), *pairs, goal, floor_is=by))
+                found.append(_compared("sqlite", concurrency, pairs, goal, by))
     return found
 
 
@@ -114,8 +118,10 @@ class _SqliteLoad:
         return numbers
 
 
-def _named(database: str, concurrency: int) -> tuple[str, str]:
-    """What is measured, and in which unit."""
+def _compared(database: str, concurrency: int, pairs: Pairs, goal: Goal, floor_is: str) -> Comparison:
     if concurrency == 1:
-        return f"record: {database}, a run alone", "p50 ms"
-    return f"record: {database}, {concurrency} runs at once", "runs/s"
+        what = f"record: {database}, a run alone"
+        return Comparison(what, "p50 ms", *pairs, goal, floor_is=floor_is, flushes=FLUSHES)
+    return Comparison(
+        f"record: {database}, {concurrency} runs at once", "runs/s", *pairs, goal, floor_is=floor_is
+    )

@@ -108,6 +108,7 @@ def write(file: Path, comparisons: Sequence[Comparison], facts: dict[str, object
             "goal": None if each.goal is None else str(each.goal),
             "holds": each.holds,
             "cpu_tells": each.cpu_tells,
+            "flushes": each.flushes,
         }
         for each in comparisons
     ]
@@ -124,7 +125,7 @@ def read(file: Path) -> tuple[list[Comparison], list[float]]:
 def _comparison(told: Mapping[str, Any]) -> Comparison:
     floor, product = ([Figure(**each) for each in told[side]] for side in ("floor", "product"))
     goal = None if told["goal"] is None else Goal.parse(told["goal"])
-    named = {name: told[name] for name in ("floor_is", "cpu_tells", "disk")}
+    named = {name: told[name] for name in ("floor_is", "cpu_tells", "flushes", "disk")}
     return Comparison(told["what"], told["unit"], floor, product, goal, **named)
 
 

@@ -25,7 +25,7 @@ from casenotes.ports.through_work import ending
 
 T = TypeVar("T")
 
-ABREAST: Final = 2
+ABREAST: Final = 1
 """Transactions of ends that are under way at a time."""
 
 MOST: Final = 16
