@@ -73,14 +73,19 @@ def to_row(model: object) -> Row:
     return row
 
 
-def from_row(model: type[Model], row: AnyRow) -> Model:
-    """The model of a row; columns it has no field for are ignored. It shares nothing that can change.
+def from_row(model: type[Model], row: AnyRow, *, is_fresh: bool = False) -> Model:
+    """The model of a row; columns it has no field for are ignored. It shares nothing that can change, unless the row
+    is fresh: just read, and nobody else's.
 
     Raises ``LedgerUnavailable``, naming row and column, for a row that this version cannot read.
     """
     signatures = _SIGNATURES.get(model)
     try:
-        return _converter.structure(row, model) if signatures is None else signatures.read(row)
+        return (
+            _converter.structure(row, model)
+            if signatures is None
+            else signatures.read(row, is_fresh=is_fresh)
+        )
     except (BaseValidationError, ValueError) as error:
         where = f"{model.__name__} row {row.get('id', row.get('session_id'))}"
         raise LedgerUnavailable(f"{where} cannot be read: {_broken_columns(error)}") from None

@@ -43,6 +43,7 @@ class Signatures(Generic[Model]):
     _of_row: Callable[[Any], tuple[Any, ...]] = field(init=False)
     _of_model: Callable[[Any], tuple[Any, ...]] = field(init=False)
     _read_plans: dict[Signature, Plan | None] = field(factory=dict, init=False)
+    _fresh_plans: dict[Signature, Plan | None] = field(factory=dict, init=False)
     _write_plans: dict[Signature, Plan | None] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -51,14 +52,15 @@ class Signatures(Generic[Model]):
         self._of_row = itemgetter(*self._names)
         self._of_model = attrgetter(*self._names)
 
-    def read(self, row: Mapping[str, Any]) -> Model:
-        """The model of a row. Raises what ``reads`` raises."""
+    def read(self, row: Mapping[str, Any], *, is_fresh: bool = False) -> Model:
+        """The model of a row; it shares nothing with it, unless the row is fresh and nobody else's. Raises what
+        ``reads`` raises."""
         try:
             values = self._of_row(row)
         except KeyError:  # a column that has a default
             return self.reads(row)
         signature = tuple(map(type, values))
-        plan = self._read_plans.get(signature, _UNKNOWN)
+        plan = (self._fresh_plans if is_fresh else self._read_plans).get(signature, _UNKNOWN)
         if plan is _UNKNOWN:
             return self._learn_to_read(row, values, signature)
         if plan is None:
@@ -90,6 +92,8 @@ class Signatures(Generic[Model]):
             except (KeyError, ValueError):
                 return made  # the word decides here, not the types: another row may tell
             self._read_plans[signature] = plan if agrees else None
+            uncopied = tuple((place, convert) for place, convert in plan if convert is not copied)
+            self._fresh_plans[signature] = uncopied if agrees else None
         return made
 
     def _learn_to_write(self, model: Model, values: tuple[Any, ...], signature: Signature) -> Row:

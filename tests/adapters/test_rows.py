@@ -89,6 +89,17 @@ def test_rows_and_models_share_nothing_that_can_change() -> None:
     assert read.arguments == {"labels": ["a"]}
 
 
+@pytest.mark.parametrize("is_fresh", [False, True])
+def test_only_with_a_fresh_row_may_a_model_share_what_can_change(is_fresh: bool) -> None:
+    tool = evolve(RUN.tool_call(1, "logs", AT), arguments={"labels": ["a"]})
+    for _ in range(3):  # the first is read slowly, and tells how the next may be
+        row = to_row(tool)
+        read = from_row(ToolInvocation, row, is_fresh=is_fresh)
+        assert read == tool
+        row["arguments"]["labels"].append("b")
+        assert is_fresh or read == tool
+
+
 def test_step_number_is_written_for_those_who_still_read_it() -> None:
     assert to_row(RUN.step(4, "planner", AT))["step_number"] == 4
     assert to_row(RUN.tool_call(9, "logs", AT, step_sequence=4))["step_number"] == 4

@@ -44,8 +44,8 @@ ENTRIES = in_order(
 def entries_in(rows: Sequence[AnyRow]) -> tuple[Sequence[AgentStep], Sequence[ToolInvocation]]:
     """The steps and tool calls in rows of ``ENTRIES``."""
     return (
-        [from_row(AgentStep, row) for row in rows if row["kind"] == _STEP],
-        [from_row(ToolInvocation, row) for row in rows if row["kind"] == _TOOL],
+        [from_row(AgentStep, row, is_fresh=True) for row in rows if row["kind"] == _STEP],
+        [from_row(ToolInvocation, row, is_fresh=True) for row in rows if row["kind"] == _TOOL],
     )
 
 

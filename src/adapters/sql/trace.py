@@ -102,9 +102,11 @@ async def read_trace(reading: Transaction, session_id: str, run_id: str | None) 
     sessions, runs, steps, tools = rows
     return StoredTrace(
         session=from_row(ChatSession, sessions[0]) if sessions else None,
-        run=from_row(DiagnosisRun, runs[0]) if runs else None,
-        agent_steps=tuple([from_row(AgentStep, row) for row in sorted(steps, key=_order)]),
-        tool_invocations=tuple([from_row(ToolInvocation, row) for row in sorted(tools, key=_order)]),
+        run=from_row(DiagnosisRun, runs[0], is_fresh=True) if runs else None,
+        agent_steps=tuple([from_row(AgentStep, row, is_fresh=True) for row in sorted(steps, key=_order)]),
+        tool_invocations=tuple(
+            [from_row(ToolInvocation, row, is_fresh=True) for row in sorted(tools, key=_order)]
+        ),
     )
 
 

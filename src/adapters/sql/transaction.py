@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
 from sqlalchemy.sql import Executable
@@ -87,32 +87,50 @@ class Transaction:
             raise RuntimeError("the block of this ledger view or unit of work has ended")
 
 
-@asynccontextmanager
-async def transaction(connections: Connections, dialect: Dialect) -> AsyncIterator[Transaction]:
+class _Opening:
+    """A transaction for a block. A class, as is the next: each statement passes both, and generators cost more."""
+
+    __slots__ = ("_connections", "_dialect", "_lent", "_opened")
+
+    def __init__(self, connections: Connections, dialect: Dialect) -> None:
+        self._connections, self._dialect = connections, dialect
+
+    async def __aenter__(self) -> Transaction:
+        with translated(self._dialect):
+            self._lent = self._connections.connection()
+            connection = await self._lent.__aenter__()
+        self._opened = Transaction(connection, self._dialect)
+        return self._opened
+
+    async def __aexit__(self, *_: object) -> None:
+        # What the block itself raises passes untranslated, and is none of the connection's business.
+        self._opened.end()
+        with translated(self._dialect):
+            await self._lent.__aexit__(None, None, None)
+
+
+def transaction(connections: Connections, dialect: Dialect) -> AbstractAsyncContextManager[Transaction]:
     """A transaction on a connection that is given back whatever happens in the block."""
-    # Entered and left by hand, so that what the block itself raises passes untranslated.
-    stack = AsyncExitStack()
-    with translated(dialect):
-        connection = await stack.enter_async_context(connections.connection())
-    opened = Transaction(connection, dialect)
-    try:
-        yield opened
-    finally:
-        opened.end()
-        with translated(dialect):
-            await stack.aclose()
+    return _Opening(connections, dialect)
 
 
-@contextmanager
-def translated(dialect: Dialect) -> Iterator[None]:
+class _Translating:
+    __slots__ = ("_dialect",)
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, OverflowError):
+            raise ValueError("a number is too large for the ledger") from None
+        is_drivers = type(error).__module__.partition(".")[0] == self._dialect.driver
+        if isinstance(error, OSError) or (isinstance(error, Exception) and is_drivers):  # a TimeoutError too
+            raise LedgerUnavailable(self._dialect.explain(error)) from None
+
+
+def translated(dialect: Dialect) -> AbstractContextManager[None]:
     """Turn what a driver raises in the block into our own errors."""
-    try:
-        yield
-    except OverflowError:
-        raise ValueError("a number is too large for the ledger") from None
-    except OSError as error:  # a TimeoutError too
-        raise LedgerUnavailable(dialect.explain(error)) from None
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != dialect.driver:
-            raise
-        raise LedgerUnavailable(dialect.explain(error)) from None
+    return _Translating(dialect)
