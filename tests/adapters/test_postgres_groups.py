@@ -1,4 +1,4 @@
-"""Runs that start, or end, together in PostgreSQL: what befalls one of them is its own."""
+"""What shares a commit in PostgreSQL: what befalls one of those who do is its own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from support.postgres import PostgresDatabases, rows
 from support.statements import heard
 
 from casenotes.adapters.postgres import ends
-from casenotes.adapters.postgres.commits import ABREAST
 from casenotes.adapters.sql.ledger import SqlLedger
 from casenotes.core.ending import OnRecord, RunEnd
 from casenotes.core.errors import LedgerUnavailable
 from casenotes.core.model import DiagnosisRun
 from casenotes.ports.contract.ends import succeeding
-from casenotes.ports.contract.stage import chat_session, read_run, read_session, started
+from casenotes.ports.contract.stage import at, chat_session, read_run, read_session, started
 
 MANY = 20
 
@@ -64,17 +63,6 @@ def failed(outcomes: Sequence[object]) -> list[tuple[int, type]]:
     return [(n, type(outcome)) for n, outcome in enumerate(outcomes) if not isinstance(outcome, DiagnosisRun)]
 
 
-def test_runs_that_start_together_share_a_commit(url: str) -> None:
-    async def scene(ledger: SqlLedger) -> None:
-        sent: list[str] = []
-        with heard(sent.append):
-            outcomes = await start_all(ledger, runs_in(5))
-        assert failed(outcomes) == []
-        assert len(sent) == ABREAST + 1, sent
-
-    on_ledger(url, scene)
-
-
 def test_runs_that_end_together_share_a_commit_and_all_statements(url: str) -> None:
     async def scene(ledger: SqlLedger) -> None:
         runs, sent = runs_in(5)[: ends.ABREAST + ends.MOST], list[str]()
@@ -83,19 +71,7 @@ def test_runs_that_end_together_share_a_commit_and_all_statements(url: str) -> N
             outcomes = await end_all(ledger, runs)
         assert failed(outcomes) == []
         assert sent.count("COMMIT") == sent.count("BEGIN") == ends.ABREAST + 1, sent
-        assert len(sent) == 5 * ends.ABREAST + 6, sent
-
-    on_ledger(url, scene)
-
-
-def test_run_that_the_server_does_not_let_start_fails_alone(url: str) -> None:
-    async def scene(ledger: SqlLedger) -> None:
-        await refuse_r_7(url, "INSERT")
-        runs = runs_in(5)
-        assert failed(await start_all(ledger, runs)) == [(7, LedgerUnavailable)]
-        for n, run in enumerate(runs):
-            if n != 7:
-                assert (await read_run(ledger, run.session_id, run.run_id)).status == "RUNNING"
+        assert len(sent) == 5 * (ends.ABREAST + 1), sent
 
     on_ledger(url, scene)
 
@@ -151,5 +127,60 @@ def test_decisions_that_do_not_fit_their_record_undo_what_was_decided_with_them_
         assert asked.count("r-8") == 2, "once with the others, and once alone"
         async with ledger.work() as work:
             assert (await work.sessions.lock_chain("s-0")).count == MANY - 1
+
+    on_ledger(url, scene)
+
+
+@pytest.mark.parametrize("what", ["session", "run"])
+def test_run_that_others_hold_keeps_nobody_from_ending(url: str, what: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        runs = runs_in(MANY)
+        await start_all(ledger, runs)
+        async with ledger.work() as work:
+            await (work.sessions.lock_chain("s-7") if what == "session" else work.runs.lock("s-7", "r-7"))
+            tasks = [
+                asyncio.create_task(ledger.end(run.session_id, run.run_id, succeeding())) for run in runs
+            ]
+            held = tasks.pop(7)
+            await asyncio.gather(*tasks)
+            assert not held.done()
+        assert (await held).status == "SUCCESS"
+
+    on_ledger(url, scene)
+
+
+def test_run_that_others_hold_keeps_no_entry_of_another_waiting(url: str) -> None:
+    async def scene(ledger: SqlLedger) -> None:
+        runs = runs_in(MANY)
+        await start_all(ledger, runs)
+        async with ledger.work() as work:
+            await work.runs.lock("s-7", "r-7")
+            steps = [run.step(n, "planner", at(1)) for run in runs for n in (1, 2)]
+            tasks = {step: asyncio.create_task(ledger.record(step)) for step in steps}
+            held = [task for step, task in tasks.items() if step.run_id == "r-7"]
+            await asyncio.gather(*(task for step, task in tasks.items() if step.run_id != "r-7"))
+            assert not any(task.done() for task in held)
+        await asyncio.gather(*held)
+        async with ledger.view() as view:
+            assert [step.sequence for step in await view.journal.steps("s-7", "r-7")] == [1, 2]
+
+    on_ledger(url, scene)
+
+
+def test_what_others_hold_is_given_up_by_the_server_in_time_and_no_statement_is_left_there(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("casenotes.adapters.postgres.COMMAND_SECONDS", 1)
+
+    async def scene(ledger: SqlLedger) -> None:
+        [run] = runs_in(1)[:1]
+        await start_all(ledger, [run])
+        async with ledger.work() as work:
+            await work.sessions.lock_chain("s-0")
+            with pytest.raises(LedgerUnavailable, match="what others hold"):
+                await ledger.end("s-0", "r-0", succeeding())
+            waits = "datname = current_database() and wait_event_type = 'Lock'"
+            assert await rows(url, f"select 1 from pg_stat_activity where {waits}") == []
+        assert (await ledger.end("s-0", "r-0", succeeding())).status == "SUCCESS"
 
     on_ledger(url, scene)

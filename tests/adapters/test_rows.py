@@ -92,12 +92,11 @@ def test_rows_and_models_share_nothing_that_can_change() -> None:
 @pytest.mark.parametrize("is_fresh", [False, True])
 def test_only_with_a_fresh_row_may_a_model_share_what_can_change(is_fresh: bool) -> None:
     tool = evolve(RUN.tool_call(1, "logs", AT), arguments={"labels": ["a"]})
-    for _ in range(3):  # the first is read slowly, and tells how the next may be
+    for round_ in range(3):  # the first may be read slowly, and tells how the next may be
         row = to_row(tool)
         read = from_row(ToolInvocation, row, is_fresh=is_fresh)
         assert read == tool
-        row["arguments"]["labels"].append("b")
-        assert is_fresh or read == tool
+        assert (read.arguments is row["arguments"]) == is_fresh or round_ == 0
 
 
 def test_step_number_is_written_for_those_who_still_read_it() -> None:

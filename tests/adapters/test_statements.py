@@ -60,7 +60,7 @@ def in_short(statement: str) -> str:
         return ", ".join(f"{verb} {', '.join(tables)}" for verb, tables in written.items())
     read = dict.fromkeys(re.findall(r"\b(?:FROM|JOIN) (\w+)", statement))
     tables = ", ".join(table for table in read if table in metadata.tables)
-    return f"{'LOCK' if statement.endswith('FOR UPDATE') else 'SELECT'} {tables}"
+    return f"{'LOCK' if re.search('FOR UPDATE( SKIP LOCKED)?$', statement) else 'SELECT'} {tables}"
 
 
 @define
@@ -255,7 +255,7 @@ def test_entries_that_arrive_while_others_are_written_are_made_durable_together(
         run, entries = await start(scene(ledger=ledger)), []
         with heard(acts.note), acts.act("busy"):
             async with ledger.work() as work:
-                # On SQLite this is the only writer; on Postgres whoever adds to the run waits for it.
+                # On SQLite this is the only writer; on Postgres the first of them are under way meanwhile.
                 await work.runs.lock(run.run.session_id, run.run.run_id)
                 for _ in range(TOGETHER):
                     entries.append(asyncio.create_task(run.step("planner")))

@@ -23,6 +23,10 @@ _PLAN_ONCE: Final = "SET plan_cache_mode = force_generic_plan"
 """Each statement is planned once, for any values: all find their rows by an index, whatever they ask for, and to plan
 so wide a one as that of a trace takes longer than to carry it out."""
 
+_LOCK_SHARE: Final = 0.8
+"""Of the time that a statement may take, how much it may wait for what others hold: the server then refuses it, and
+is not left with a statement that nobody waits for any more, and with the rows that its transaction holds."""
+
 _IDLE_SECONDS: Final = 300
 """How long a connection may be left unused before it is closed, when another is given back."""
 
@@ -156,7 +160,8 @@ class PostgresPool:
                 "jsonb", schema="pg_catalog", encoder=str, decoder=json.loads, format="text"
             )
             if not self.is_behind_pooler:
-                await driver.execute(_PLAN_ONCE)
+                lock_ms = round(_LOCK_SHARE * self.arguments["command_timeout"] * 1_000)
+                await driver.execute(f"{_PLAN_ONCE}; SET lock_timeout = {lock_ms}")
         except BaseException:
             driver.terminate()
             raise

@@ -23,7 +23,7 @@ async def in_one(
     """What came of one way to the server, which is a transaction of its own; ``None`` when the server refused it.
 
     It may have been refused for a part of it only, and why is better told of each: each may try alone. Raises
-    ``LedgerUnavailable`` where nobody knows what came of it.
+    ``LedgerUnavailable`` where nobody knows what came of it, and when no connection is to be had.
     """
     used: PostgresConnection | None = None
     try:

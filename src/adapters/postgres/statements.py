@@ -26,11 +26,11 @@ def _start() -> sa.Insert:
     used = using(POSTGRES).values(given).returning(chat_session.c.session_id).cte("used")
     run = sa.select(*(sa.bindparam(name, type_=diagnosis_run.c[name].type) for name in _RUN))
     insert = sa.insert(diagnosis_run).from_select([*_RUN], run.select_from(used))
-    return insert.returning(diagnosis_run.c.id, diagnosis_run.c.run_id)
+    return insert.returning(diagnosis_run.c.id)
 
 
 START: Final = _start()
-"""Stores a run and uses its session, for the values of ``start_values``; returns the run's ``id`` and ``run_id``."""
+"""Stores a run and uses its session, for the values of ``start_values``; returns the run's ``id``."""
 
 
 def start_values(session: ChatSession, run: DiagnosisRun) -> Row:
@@ -40,7 +40,8 @@ def start_values(session: ChatSession, run: DiagnosisRun) -> Row:
 
 @frozen
 class ManyRows:
-    """A statement that stores any number of entries of RUNNING runs, and returns the keys of those it stored.
+    """A statement that stores any number of entries of RUNNING runs that nobody else holds; returns the keys of those
+    it stored.
 
     Its one argument is a list of rows as JSON: as many arrays as there are columns would cost the driver more.
     """
@@ -54,7 +55,7 @@ class ManyRows:
         names = ", ".join(column.name for column in columns)
         given = ", ".join(f"given.{column.name}" for column in columns)
         types = ", ".join(f"{column.name} {column.type.compile(POSTGRES.compiler)}" for column in columns)
-        # The runs are locked in one order, whoever locks several; shared, so that they stay RUNNING until the commit.
+        # The runs are locked, shared, so that they stay RUNNING until the commit; what others hold is passed over.
         # Each is looked up by its id: were they joined, all that ever ran could be gone through until the next vacuum.
         return cls(
             table,
@@ -62,10 +63,11 @@ class ManyRows:
             WITH given AS MATERIALIZED (SELECT * FROM json_to_recordset($1::JSON) AS row ({types})),
             running AS (
                 SELECT run.session_id, run.run_id
-                FROM (SELECT DISTINCT session_id, run_id FROM given ORDER BY run_id) AS asked
+                FROM (SELECT DISTINCT session_id, run_id FROM given) AS asked
                 CROSS JOIN LATERAL (
                     SELECT session_id, run_id FROM diagnosis_run
-                    WHERE session_id = asked.session_id AND run_id = asked.run_id AND status = 'RUNNING' FOR SHARE
+                    WHERE session_id = asked.session_id AND run_id = asked.run_id AND status = 'RUNNING'
+                    FOR SHARE SKIP LOCKED
                 ) AS run
             )
             INSERT INTO {table.name} ({names})

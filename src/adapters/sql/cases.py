@@ -42,7 +42,7 @@ def _page(dialect: Dialect, searched: bool, continued: bool) -> sa.Select[tuple[
 
 
 @cache
-def _put(dialect: Dialect) -> Executable:
+def putting(dialect: Dialect) -> Executable:
     insert = dialect.insert(case_library)
     renewed = {name: insert.excluded[name] for name in ("query", "answer", "status", "updated_at")}
     return insert.on_conflict_do_update(
@@ -73,7 +73,7 @@ class CasesWriter(CasesReader):
     """``casenotes.ports.ledger.Cases``."""
 
     async def put(self, case: Case) -> Case:
-        row = await self._transaction.one(_put(self._transaction.dialect), automatic_case_row(case))
+        row = await self._transaction.one(putting(self._transaction.dialect), automatic_case_row(case))
         assert row is not None
         return from_row(Case, row)
 

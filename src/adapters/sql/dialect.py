@@ -79,6 +79,7 @@ _POSTGRES_WORDS = {
     "40": "the ledger's database gave way to other work",
     "42": "the ledger refused a statement: its tables may be of another version",
     "53": "the ledger's database is out of disk, memory or connections",
+    "55": "the ledger's database cannot have what others hold",
     "57": "the ledger's database is shutting down or stopped the work",
     "58": "the ledger's database failed",
 }

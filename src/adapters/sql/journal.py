@@ -50,8 +50,11 @@ def entries_in(rows: Sequence[AnyRow]) -> tuple[Sequence[AgentStep], Sequence[To
 
 
 @cache
-def add_to(dialect: Dialect, table: sa.Table) -> Insert:
-    """Insert a row if its run is RUNNING, and stays so until this is committed (hence the shared lock)."""
+def add_to(dialect: Dialect, table: sa.Table, *, waits: bool = True) -> Insert:
+    """Insert a row if its run is RUNNING, and stays so until this is committed (hence the shared lock).
+
+    Unless it ``waits``, nothing is inserted while others hold the run.
+    """
     names = [column.name for column in table.c if column.name != "id"]
     running = (
         sa.select(*(sa.bindparam(name, type_=table.c[name].type) for name in names))
@@ -61,7 +64,7 @@ def add_to(dialect: Dialect, table: sa.Table) -> Insert:
             diagnosis_run.c.run_id == sa.bindparam("run_id"),
             diagnosis_run.c.status == RunStatus.RUNNING.value,
         )
-        .with_for_update(read=True)
+        .with_for_update(read=True, skip_locked=not waits)
     )
     insert = dialect.insert(table).from_select(names, running)
     return insert.on_conflict_do_nothing()

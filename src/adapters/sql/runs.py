@@ -42,9 +42,9 @@ newest_first = (_run.created_at.desc(), _run.id.desc())
 
 _GET = sa.select(*run_columns).where(_this_run)
 _LATEST = sa.select(*run_columns).where(_of_session).order_by(*newest_first).limit(1)
-LOCK = _GET.with_for_update()
+_LOCK = _GET.with_for_update()
 # The session's row is locked before the run's, as by whoever erases them: rows are locked in the order of the FROM.
-_LOCK_TO_END = (
+_TO_END = (
     sa.select(
         *run_columns,
         chat_session.c.ended_run_count.label("chain_count"),
@@ -53,8 +53,10 @@ _LOCK_TO_END = (
     .select_from(chat_session)
     .join(diagnosis_run, chat_session.c.session_id == _run.session_id)
     .where(_this_run)
-    .with_for_update()
 )
+_LOCK_TO_END = _TO_END.with_for_update()
+LOCK_TO_END_IF_FREE = _TO_END.with_for_update(skip_locked=True)
+"""As ``lock_to_end`` does, but for a run that others hold, or its session, it gives nothing and does not wait."""
 _LOCK_LATEST = _LATEST.with_for_update()
 _STATUS = sa.select(_run.status).where(_this_run)
 _POSITION = sa.select(_run.created_at, _run.id).where(_this_run)
@@ -237,7 +239,7 @@ class RunsWriter(RunsReader):
         return from_row(DiagnosisRun, row | stored)
 
     async def lock(self, session_id: str, run_id: str) -> DiagnosisRun | None:
-        return _model(await self._transaction.one(LOCK, this_run(session_id, run_id)))
+        return _model(await self._transaction.one(_LOCK, this_run(session_id, run_id)))
 
     async def lock_to_end(self, session_id: str, run_id: str) -> tuple[DiagnosisRun, ChainHead] | None:
         row = await self._transaction.one(_LOCK_TO_END, this_run(session_id, run_id))

@@ -23,10 +23,8 @@ from casenotes.core.words import RunStatus
 _session, _run = chat_session.c, diagnosis_run.c
 
 _GET = sa.select(chat_session).where(_session.session_id == sa.bindparam("session_id"))
-LOCK_CHAIN = (
-    sa.select(
-        _session.session_id, _session.ended_run_count.label("count"), _session.last_run_digest.label("digest")
-    )
+_LOCK_CHAIN = (
+    sa.select(_session.ended_run_count.label("count"), _session.last_run_digest.label("digest"))
     .where(_session.session_id == sa.bindparam("session_id"))
     .with_for_update()
 )
@@ -152,5 +150,5 @@ class SessionsWriter(SessionsReader):
         await self._transaction.run(using(self._transaction.dialect), to_row(session))
 
     async def lock_chain(self, session_id: str) -> ChainHead:
-        row = await self._transaction.one(LOCK_CHAIN, {"session_id": session_id})
-        return ChainHead() if row is None else ChainHead(row["count"], row["digest"])
+        row = await self._transaction.one(_LOCK_CHAIN, {"session_id": session_id})
+        return ChainHead() if row is None else ChainHead(**row)

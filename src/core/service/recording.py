@@ -136,7 +136,7 @@ class Recording:
     _tools: int = field(default=0, init=False)
     _graph: OrchestrationTrace = field(init=False)
     _sealed: str | None = field(default=None, init=False)
-    """The digest of the end whose commit was asked for last."""
+    """The digest of the end that was decided last: nobody may have heard that it was stored."""
 
     def __attrs_post_init__(self) -> None:
         self._graph = OrchestrationTrace(self.run.run_id)

@@ -210,7 +210,7 @@ class EndsContract:
             session, head = await read_session(ledger, f"s-{n}"), await chain(ledger, f"s-{n}")
             assert (session.message_pair_count, head.count) == (4, 4)
             assert session.last_active_at == at(35 + n)
-            assert session.expires_at in {run_at for k in range(n, 20, 5) for run_at in [at(900 + k)]}
+            assert session.expires_at in {at(900 + k) for k in range(n, 20, 5)}
             assert head.digest in {run.digest for run in ended if run.session_id == f"s-{n}"}
 
     @on_fresh_ledger
