@@ -32,7 +32,7 @@ ABREAST: Final = 1
 MOST: Final = 16
 """How many runs end in one of them: with more, the server waits for this process, and then this process for it."""
 
-Outcome: TypeAlias = DiagnosisRun | Failed | None
+_Outcome: TypeAlias = DiagnosisRun | Failed | None
 """The run as stored, why it is not, or nothing: it has to end alone."""
 
 _Prepared: TypeAlias = tuple[str, Sequence[Any]]
@@ -67,7 +67,7 @@ class PostgresEnds:
     async def done(self) -> None:
         await self._group.done()
 
-    async def _write(self, asked: Sequence[_Asked]) -> Sequence[Outcome]:
+    async def _write(self, asked: Sequence[_Asked]) -> Sequence[_Outcome]:
         used: PostgresConnection | None = None
         is_told_to_commit = False
         try:
@@ -126,7 +126,7 @@ class _Standing:
     ends: list[_Prepared] = field(factory=list, init=False)
     cases: list[_Prepared] = field(factory=list, init=False)
 
-    def settle(self, one: _Asked) -> Outcome:
+    def settle(self, one: _Asked) -> _Outcome:
         """Take a decision. Nothing is left of one that raises."""
         try:
             return self._settle(one)
