@@ -177,6 +177,8 @@ class Runs(RunsView, Protocol):
     async def renew(self, runs: Collection[RunKey], *, owner: str, until: datetime) -> frozenset[RunKey]:
         """Prolong the leases of those of these runs that are RUNNING and held by ``owner``; returns their keys.
 
+        A run that another unit of work has locked at the moment may be left out: nobody waits for it.
+
         A lease that ends later than ``until`` already is not cut short: a clock may have been set back.
         """
         ...

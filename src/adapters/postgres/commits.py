@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
+import asyncpg  # type: ignore[import-untyped]
 from attrs import define, field
 
 from casenotes.adapters.postgres.ends import PostgresEnds
@@ -28,6 +29,11 @@ T = TypeVar("T")
 ABREAST: Final = 3
 """Statements of one kind that are under way at a time. With fewer, an entry waits longer for the one before it; with
 more, fewer entries share a statement and its wait for the disk."""
+
+
+_TOLD_IN_STEPS: Final = (asyncpg.UniqueViolationError, asyncpg.TransactionRollbackError)
+"""Refusals of a start whose reason a transaction of single steps tells; of any other, such as a lock that was waited
+for in vain, it could tell no more."""
 
 
 @define(eq=False)
@@ -57,7 +63,9 @@ class PostgresCommits:
     async def start(self, session: ChatSession, run: DiagnosisRun) -> DiagnosisRun:
         values = start_values(session, run)
         made = compiled(START, values, POSTGRES.compiler)
-        rows = await in_one(self._writing, lambda used: used.fetch(made.sql, made.arguments(values)))
+        rows = await in_one(
+            self._writing, lambda used: used.fetch(made.sql, made.arguments(values)), _TOLD_IN_STEPS
+        )
         if not rows:
             return await self.transact(starting(session, run))
         return from_row(DiagnosisRun, values | rows[0])
@@ -86,21 +94,25 @@ class PostgresCommits:
             return [False] * len(entries)
         stored = await in_one(self._writing, lambda used: _send(used, statement, rows)) or []
         outcomes = []
-        for entry in entries:
-            key = (entry.run_id, entry.sequence)
+        for row in rows:
+            key = _key(row)
             outcomes.append(key in stored)
             if key in stored:
                 stored.remove(key)  # were it there twice, the other is not stored
         return outcomes
 
 
+def _key(row: Row) -> tuple[str, str, int]:
+    return row["session_id"], row["run_id"], row["sequence"]
+
+
 async def _send(
     connection: PostgresConnection, statement: ManyRows, rows: Sequence[Row]
-) -> list[tuple[str, int]]:
+) -> list[tuple[str, str, int]]:
+    """Which rows were stored, by their keys."""
     if len(rows) > 1:
-        found: list[dict[str, Any]] = await connection.fetch(statement.sql, [statement.argument(rows)])
-        return [(row["run_id"], row["sequence"]) for row in found]
+        return [_key(found) for found in await connection.fetch(statement.sql, [statement.argument(rows)])]
     [row] = rows
     one = compiled(add_to(POSTGRES, statement.table, waits=False), row, POSTGRES.compiler)
     stored = await connection.execute(one.sql, one.arguments(row))
-    return [(row["run_id"], row["sequence"])] * stored
+    return [_key(row)] * stored

@@ -24,8 +24,9 @@ _PLAN_ONCE: Final = "SET plan_cache_mode = force_generic_plan"
 so wide a one as that of a trace takes longer than to carry it out."""
 
 _LOCK_SHARE: Final = 0.8
-"""Of the time that a statement may take, how much it may wait for what others hold: the server then refuses it, and
-is not left with a statement that nobody waits for any more, and with the rows that its transaction holds."""
+_STATEMENT_SHARE: Final = 0.9
+"""Of the time that a statement may take, how much it may wait for what others hold, for one thing and in all: the
+server then refuses it, and is not left with one that nobody waits for any more, and the rows that are held for it."""
 
 _IDLE_SECONDS: Final = 300
 """How long a connection may be left unused before it is closed, when another is given back."""
@@ -160,8 +161,13 @@ class PostgresPool:
                 "jsonb", schema="pg_catalog", encoder=str, decoder=json.loads, format="text"
             )
             if not self.is_behind_pooler:
-                lock_ms = round(_LOCK_SHARE * self.arguments["command_timeout"] * 1_000)
-                await driver.execute(f"{_PLAN_ONCE}; SET lock_timeout = {lock_ms}")
+                all_ms = 1_000 * self.arguments["command_timeout"]
+                limits = {
+                    "lock_timeout": _LOCK_SHARE * all_ms,
+                    "statement_timeout": _STATEMENT_SHARE * all_ms,
+                }
+                settings = (f"SET {name} = {round(ms)}" for name, ms in limits.items())
+                await driver.execute("; ".join((_PLAN_ONCE, *settings)))
         except BaseException:
             driver.terminate()
             raise

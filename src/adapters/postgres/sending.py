@@ -12,33 +12,33 @@ from casenotes.adapters.sql.compiled import compiled
 from casenotes.adapters.sql.connections import Row
 from casenotes.adapters.sql.dialect import POSTGRES
 from casenotes.adapters.sql.transaction import translated
-from casenotes.core.errors import LedgerUnavailable
 
 T = TypeVar("T")
 
 
 async def in_one(
-    connections: PostgresConnections, send: Callable[[PostgresConnection], Awaitable[T]]
+    connections: PostgresConnections,
+    send: Callable[[PostgresConnection], Awaitable[T]],
+    refusals: tuple[type[Exception], ...] = (Exception,),
 ) -> T | None:
-    """What came of one way to the server, which is a transaction of its own; ``None`` when the server refused it.
+    """What came of one way to the server, which is a transaction of its own; ``None`` when the server refused it so.
 
     It may have been refused for a part of it only, and why is better told of each: each may try alone. Raises
-    ``LedgerUnavailable`` where nobody knows what came of it, and when no connection is to be had.
+    ``LedgerUnavailable`` where nobody knows what came of it, when no connection is to be had, and for other refusals.
     """
-    used: PostgresConnection | None = None
-    try:
-        with translated(POSTGRES):
-            async with connections.connection() as used:
+    with translated(POSTGRES):
+        async with connections.connection() as used:
+            try:
                 if not used.takes_single_statements:
                     await used.begin()
                 result = await send(used)
                 if not used.takes_single_statements:
                     await used.commit()
-    except (LedgerUnavailable, ValueError):
-        if used is None or used.is_lost:
-            raise
-        return None
-    return result
+            except refusals:
+                if used.is_lost:
+                    raise
+                return None
+            return result
 
 
 async def each_of(

@@ -72,7 +72,7 @@ class ManyRows:
             )
             INSERT INTO {table.name} ({names})
             SELECT {given} FROM given JOIN running USING (session_id, run_id)
-            ON CONFLICT DO NOTHING RETURNING run_id, sequence
+            ON CONFLICT DO NOTHING RETURNING session_id, run_id, sequence
             """,
         )
 

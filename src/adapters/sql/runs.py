@@ -144,8 +144,8 @@ _renewable = sa.and_(
     _is_running,
     _run.lease_owner == sa.bindparam("owner"),
 )
-# Whoever locks several runs locks them in the order of their ids, so that none waits for another in a circle.
-_LOCK_RENEWABLE = sa.select(_run.run_id).where(_renewable).order_by(_run.run_id).with_for_update()
+# What others hold is passed over: one run must not keep the leases of all others from being renewed.
+_LOCK_RENEWABLE = sa.select(_run.session_id, _run.run_id).where(_renewable).with_for_update(skip_locked=True)
 _RENEW = (
     sa.update(diagnosis_run)
     .where(_renewable)
@@ -273,11 +273,17 @@ class RunsWriter(RunsReader):
             raise RunNotFound(session_id, run_id)
 
     async def renew(self, runs: Collection[RunKey], *, owner: str, until: datetime) -> frozenset[RunKey]:
-        held = {"keys": list(runs), "owner": owner}
+        keys: Collection[RunKey] = runs
         if self._transaction.dialect.locks_rows:
-            await self._transaction.all(_LOCK_RENEWABLE, held)
-        rows = await self._transaction.all(_RENEW, held | {"until": utc(until)})
-        return frozenset((row["session_id"], row["run_id"]) for row in rows)
+            keys = _keys(await self._transaction.all(_LOCK_RENEWABLE, {"keys": list(runs), "owner": owner}))
+        if not keys:
+            return frozenset()
+        held = {"keys": list(keys), "owner": owner, "until": utc(until)}
+        return _keys(await self._transaction.all(_RENEW, held))
+
+
+def _keys(rows: Sequence[AnyRow]) -> frozenset[RunKey]:
+    return frozenset((row["session_id"], row["run_id"]) for row in rows)
 
 
 def _model(row: AnyRow | None) -> DiagnosisRun | None:

@@ -11,9 +11,10 @@ from attrs import frozen
 
 from casenotes.core import rules
 from casenotes.core.ending import OnRecord, Outcome, RunEnd, end_of
-from casenotes.core.errors import RunNotFound
+from casenotes.core.errors import LedgerUnavailable, RunNotFound
 from casenotes.core.model import ChatSession, DiagnosisRun, RunKey
 from casenotes.core.service.recording import Recorder
+from casenotes.core.words import RunStatus
 from casenotes.ports.ledger import UnitOfWork
 from casenotes.ports.through_work import ending
 
@@ -72,16 +73,30 @@ class LeaseKeeper:
         async with self.recorder.ledger.work() as work:
             kept = await work.runs.renew(mine, owner=lease.owner, until=lease.expires_at)
             await work.commit()
-        gone = (mine - kept) & self.running()
+        gone = [key for key in (mine - kept) & self.running() if not await self._is_ours(key)]
         if gone:
             await self.lost(gone)
+
+    async def _is_ours(self, key: RunKey) -> bool:
+        """Whether a run that was not renewed is ours still: somebody held its row, and the next round renews it."""
+        async with self.recorder.ledger.view() as view:
+            run = await view.runs.get(*key)
+        return run is not None and run.status is RunStatus.RUNNING and run.lease_owner == self.recorder.owner
 
     async def _end_expired(self) -> None:
         async with self.recorder.ledger.view() as view:
             expired = await view.runs.expired(now=self.recorder.clock(), limit=_BATCH)
         for run in expired:
-            if (run.session_id, run.run_id) not in self.running():
+            if (run.session_id, run.run_id) in self.running():
+                continue
+            try:
                 await self._end(run)
+            except (
+                LedgerUnavailable
+            ) as fault:  # somebody holds it, perhaps: the others are not to wait for that
+                self.recorder.observer.faulted(
+                    run.session_id, run.run_id, "ending a run without an owner", fault
+                )
 
     async def _end(self, run: DiagnosisRun) -> None:
         key, ledger = (run.session_id, run.run_id), self.recorder.ledger

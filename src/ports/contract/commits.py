@@ -111,6 +111,20 @@ class CommitsContract:
             assert list(await view.journal.steps("s", "r-ended")) == []
 
     @on_fresh_ledger
+    async def test_entry_that_names_a_session_that_is_not_its_runs_fails_alone(self, ledger: Ledger) -> None:
+        runs = await add_runs(ledger, *(started(f"r-{n}", f"s-{n}") for n in range(8)))
+        steps = [run.step(1, "planner", at(1)) for run in runs]
+        foreign = [evolve(step, session_id="s-0") for step in steps[4:]]
+        outcomes = await asyncio.gather(
+            *(ledger.record(step) for step in (*steps[:4], *foreign, *steps[4:])), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes if outcome is not None] == [RunNotFound] * 4
+        for run, step in zip(runs, steps, strict=True):
+            async with ledger.view() as view:
+                stored = await view.journal.steps(run.session_id, run.run_id)
+            assert [_without_id(one) for one in stored] == [step]
+
+    @on_fresh_ledger
     async def test_one_sequence_recorded_by_several_at_once_is_stored_once(self, ledger: Ledger) -> None:
         run = await add_run(ledger, started())
         outcomes = await asyncio.gather(
