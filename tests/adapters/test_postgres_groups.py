@@ -24,6 +24,8 @@ from casenotes.ports.contract.ends import succeeding
 from casenotes.ports.contract.stage import at, chat_session, read_run, read_session, started
 
 MANY = 20
+SOONER = 15
+"""Seconds, fewer than the server lets anybody wait for what others hold."""
 
 REFUSING = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -146,7 +148,8 @@ def test_run_that_others_hold_keeps_nobody_from_ending(url: str, what: str) -> N
                 asyncio.create_task(ledger.end(run.session_id, run.run_id, succeeding())) for run in runs
             ]
             held = tasks.pop(7)
-            await asyncio.gather(*tasks)
+            async with asyncio.timeout(SOONER):
+                await asyncio.gather(*tasks)
             assert not held.done()
         assert (await held).status == "SUCCESS"
 
@@ -162,7 +165,8 @@ def test_run_that_others_hold_keeps_no_entry_of_another_waiting(url: str) -> Non
             steps = [run.step(n, "planner", at(1)) for run in runs for n in (1, 2)]
             tasks = {step: asyncio.create_task(ledger.record(step)) for step in steps}
             held = [task for step, task in tasks.items() if step.run_id == "r-7"]
-            await asyncio.gather(*(task for step, task in tasks.items() if step.run_id != "r-7"))
+            async with asyncio.timeout(SOONER):
+                await asyncio.gather(*(task for step, task in tasks.items() if step.run_id != "r-7"))
             assert not any(task.done() for task in held)
         await asyncio.gather(*held)
         async with ledger.view() as view:
