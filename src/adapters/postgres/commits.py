@@ -71,8 +71,8 @@ class PostgresCommits:
         return from_row(DiagnosisRun, values | rows[0])
 
     async def record(self, entry: AgentStep | ToolInvocation) -> None:
-        group = self._steps.put(entry) if isinstance(entry, AgentStep) else self._tools.put(entry)
-        if not await group:
+        is_stored = await (self._steps.put(entry) if isinstance(entry, AgentStep) else self._tools.put(entry))
+        if not is_stored:
             await self.transact(recording(entry))
 
     async def end(self, session_id: str, run_id: str, decide: Decide) -> DiagnosisRun:

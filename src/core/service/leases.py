@@ -91,9 +91,8 @@ class LeaseKeeper:
                 continue
             try:
                 await self._end(run)
-            except (
-                LedgerUnavailable
-            ) as fault:  # somebody holds it, perhaps: the others are not to wait for that
+            except LedgerUnavailable as fault:
+                # Somebody holds it, perhaps: the others are not to wait for that.
                 self.recorder.observer.faulted(
                     run.session_id, run.run_id, "ending a run without an owner", fault
                 )
